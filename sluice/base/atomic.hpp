@@ -1,0 +1,30 @@
+#pragma once
+
+// The seam for atomics: every atomic in the library is a `sluice::atomic`, so that a build with
+// SLUICE_SIM can put a scheduling point, and a model of weak memory, behind each access.
+//
+// In a normal build it is std::atomic and costs nothing. The other half of the seam (parking,
+// pausing, time, threads) is seam.hpp.
+
+#include <atomic>
+
+#if defined(SLUICE_SIM)
+#include "sluice/sim/atomic.hpp"
+#else
+namespace sluice {
+
+template <class T>
+using atomic = std::atomic<T>;
+
+}  // namespace sluice
+#endif
+
+namespace sluice {
+
+inline constexpr auto relaxed = std::memory_order_relaxed;
+inline constexpr auto acquire = std::memory_order_acquire;
+inline constexpr auto release = std::memory_order_release;
+inline constexpr auto acq_rel = std::memory_order_acq_rel;
+inline constexpr auto seq_cst = std::memory_order_seq_cst;
+
+}  // namespace sluice

@@ -1,0 +1,31 @@
+#pragma once
+
+// Ends the program, with a message that says what was expected, when a caller breaks a contract.
+//
+// Use it for mistakes in the program itself (unlocking what is not locked, destroying a queue
+// that threads still wait in). Never for what can happen on a good day, and never for input from
+// outside: those have a `status` or a result.
+//
+// Guarantees: always on, in every build. Costs one predictable branch. Never returns when the
+// condition is false: it writes to standard error and aborts, so that a debugger or a core file
+// shows the culprit's stack.
+
+#include <source_location>
+
+namespace sluice {
+
+[[noreturn]] void contract_broken(const char* object, const char* name, const char* expected,
+                                  std::source_location where) noexcept;
+
+inline void check(bool holds, const char* object, const char* expected,
+                  std::source_location where = std::source_location::current()) noexcept {
+  if (!holds) [[unlikely]] contract_broken(object, nullptr, expected, where);
+}
+
+// The same for an object the user gave a name: the message carries it.
+inline void check_named(bool holds, const char* object, const char* name, const char* expected,
+                        std::source_location where = std::source_location::current()) noexcept {
+  if (!holds) [[unlikely]] contract_broken(object, name, expected, where);
+}
+
+}  // namespace sluice

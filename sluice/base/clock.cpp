@@ -1,0 +1,197 @@
+#include "sluice/base/clock.hpp"
+
+#include <mutex>
+
+#include "sluice/base/check.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice {
+
+bool timer_heap::before(const timer& a, const timer& b) noexcept {
+  return a.when_ != b.when_ ? a.when_ < b.when_ : a.order_ < b.order_;
+}
+
+void timer_heap::place(timer& t, std::size_t at) noexcept {
+  heap_[at] = &t;
+  t.place_ = at;
+}
+
+void timer_heap::rise(std::size_t at) noexcept {
+  timer& t = *heap_[at];
+  while (at > 0) {
+    const auto parent = (at - 1) / 4;
+    if (!before(t, *heap_[parent])) break;
+    place(*heap_[parent], at);
+    at = parent;
+  }
+  place(t, at);
+}
+
+void timer_heap::sink(std::size_t at) noexcept {
+  timer& t = *heap_[at];
+  for (;;) {
+    const auto first = at * 4 + 1;
+    if (first >= heap_.size()) break;
+    auto least = first;
+    for (auto child = first + 1; child < heap_.size() && child < first + 4; ++child) {
+      if (before(*heap_[child], *heap_[least])) least = child;
+    }
+    if (!before(*heap_[least], t)) break;
+    place(*heap_[least], at);
+    at = least;
+  }
+  place(t, at);
+}
+
+void timer_heap::add(timer& t, time_point when) {
+  check(t.place_ == timer::nowhere, "sluice::timer", "to be armed once at a time");
+  heap_.push_back(&t);
+  t.when_ = when;
+  t.order_ = ++armed_;
+  rise(heap_.size() - 1);
+}
+
+bool timer_heap::remove(timer& t) noexcept {
+  if (t.place_ == timer::nowhere) return false;
+  const auto at = t.place_;
+  check(at < heap_.size() && heap_[at] == &t, "sluice::timer", "to be disarmed on its own clock");
+  t.place_ = timer::nowhere;
+  timer& last = *heap_.back();
+  heap_.pop_back();
+  if (&last != &t) {
+    place(last, at);
+    rise(at);
+    sink(last.place_);
+  }
+  return true;
+}
+
+timer* timer_heap::claim_due(time_point now) noexcept {
+  timer* first = nullptr;
+  timer** end = &first;
+  while (!heap_.empty() && heap_.front()->when_ <= now) {
+    timer& due = *heap_.front();
+    remove(due);
+    if (!due.claim()) continue;
+    due.next_due_ = nullptr;
+    *end = &due;
+    end = &due.next_due_;
+  }
+  return first;
+}
+
+void timer_heap::fire_all(timer* chain) noexcept {
+  while (chain != nullptr) {
+    timer* const due = chain;
+    chain = due->next_due_;  // before firing: the timer may be gone after
+    due->fire();
+  }
+}
+
+namespace {
+
+class steady final : public clock {
+ public:
+  time_point now() const noexcept override { return seam::now(); }
+
+  bool arm(timer& t, time_point when) override {
+    if (when <= seam::now()) return false;
+    const std::lock_guard hold(mutex_);
+    timers_.add(t, when);
+    if (parker_ == nullptr) start();
+    if (timers_.earliest() == when) parker_->unpark();
+    return true;
+  }
+
+  bool disarm(timer& t) noexcept override {
+    const std::lock_guard hold(mutex_);
+    return timers_.remove(t);
+  }
+
+ private:
+  void start() {  // mutex_ held
+    parker_ = new seam::parker;
+    seam::thread([this] { run(); }).detach();
+  }
+
+  void run() noexcept {
+    for (;;) {
+      timer* due = nullptr;
+      auto next = time_point::max();
+      {
+        const std::lock_guard hold(mutex_);
+        due = timers_.claim_due(seam::now());
+        if (!timers_.empty()) next = timers_.earliest();
+      }
+      if (due != nullptr) {
+        timer_heap::fire_all(due);
+        continue;  // firing may have taken long
+      }
+      parker_->park_until(next);
+    }
+  }
+
+  std::mutex mutex_;
+  timer_heap timers_;                // protected by mutex_
+  seam::parker* parker_ = nullptr;   // set once under mutex_; its owner is the timer thread
+};
+
+}  // namespace
+
+// Never destroyed: the timer thread may outlive the statics.
+clock& real_clock() noexcept {
+  static auto* const instance = new steady;
+  return *instance;
+}
+
+struct manual_clock::state {
+  mutable std::mutex mutex;
+  timer_heap timers;  // protected by mutex
+  time_point now;     // protected by mutex
+};
+
+manual_clock::manual_clock(time_point start) : state_(std::make_unique<state>()) {
+  state_->now = start;
+}
+
+manual_clock::~manual_clock() {
+  check(state_->timers.empty(), "sluice::manual_clock", "no armed timers at its destruction");
+}
+
+time_point manual_clock::now() const noexcept {
+  const std::lock_guard hold(state_->mutex);
+  return state_->now;
+}
+
+bool manual_clock::arm(timer& t, time_point when) {
+  const std::lock_guard hold(state_->mutex);
+  if (when <= state_->now) return false;
+  state_->timers.add(t, when);
+  return true;
+}
+
+bool manual_clock::disarm(timer& t) noexcept {
+  const std::lock_guard hold(state_->mutex);
+  return state_->timers.remove(t);
+}
+
+void manual_clock::advance(std::chrono::nanoseconds by) {
+  check(by.count() >= 0, "sluice::manual_clock", "time to move forwards");
+  std::unique_lock hold(state_->mutex);
+  const auto end = state_->now + by;
+  while (!state_->timers.empty() && state_->timers.earliest() <= end) {
+    if (state_->timers.earliest() > state_->now) state_->now = state_->timers.earliest();
+    timer* const due = state_->timers.claim_due(state_->now);
+    hold.unlock();
+    timer_heap::fire_all(due);
+    hold.lock();
+  }
+  if (state_->now < end) state_->now = end;
+}
+
+std::size_t manual_clock::pending() const noexcept {
+  const std::lock_guard hold(state_->mutex);
+  return state_->timers.size();
+}
+
+}  // namespace sluice

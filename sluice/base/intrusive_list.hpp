@@ -1,0 +1,89 @@
+#pragma once
+
+// A doubly linked list whose links live in the elements: linking and unlinking allocate nothing,
+// cannot fail, and unlinking needs no search.
+//
+// Requires: an element derives from `list_hook`, outlives its time in the list, and is in at most
+// one list at a time. Not thread-safe: whoever owns the list guards it.
+// Cost: every operation but `size` is constant time; a hook is two pointers.
+
+#include <cstddef>
+
+#include "sluice/base/check.hpp"
+
+namespace sluice {
+
+class list_hook {
+ public:
+  list_hook() = default;
+  list_hook(const list_hook&) = delete;
+  list_hook& operator=(const list_hook&) = delete;
+  ~list_hook() { check(!linked(), "sluice::list_hook", "to be unlinked before destruction"); }
+
+  bool linked() const noexcept { return next_ != nullptr; }
+
+  void unlink() noexcept {
+    check(linked(), "sluice::list_hook", "to be in a list when it is unlinked");
+    prev_->next_ = next_;
+    next_->prev_ = prev_;
+    next_ = prev_ = nullptr;
+  }
+
+ private:
+  template <class T>
+  friend class intrusive_list;
+
+  list_hook* next_ = nullptr;  // both null when in no list
+  list_hook* prev_ = nullptr;
+};
+
+template <class T>
+class intrusive_list {
+ public:
+  intrusive_list() noexcept { root_.next_ = root_.prev_ = &root_; }
+  intrusive_list(const intrusive_list&) = delete;
+  intrusive_list& operator=(const intrusive_list&) = delete;
+  ~intrusive_list() { root_.next_ = root_.prev_ = nullptr; }
+
+  bool empty() const noexcept { return root_.next_ == &root_; }
+  T& front() noexcept { return *static_cast<T*>(root_.next_); }
+
+  // Counts: for tests and for people who look.
+  std::size_t size() const noexcept {
+    std::size_t count = 0;
+    for (const list_hook* at = root_.next_; at != &root_; at = at->next_) ++count;
+    return count;
+  }
+
+  void push_back(T& element) noexcept { link(element, root_.prev_, &root_); }
+  void push_front(T& element) noexcept { link(element, &root_, root_.next_); }
+
+  T& pop_front() noexcept {
+    check(!empty(), "sluice::intrusive_list", "an element to pop");
+    T& first = front();
+    static_cast<list_hook&>(first).unlink();
+    return first;
+  }
+
+  template <class F>
+  void for_each(F&& visit) {
+    for (list_hook* at = root_.next_; at != &root_;) {
+      list_hook* const next = at->next_;  // the visitor may unlink the element
+      visit(*static_cast<T*>(at));
+      at = next;
+    }
+  }
+
+ private:
+  static void link(list_hook& element, list_hook* before, list_hook* after) noexcept {
+    check(!element.linked(), "sluice::intrusive_list", "an element that is in no list");
+    element.prev_ = before;
+    element.next_ = after;
+    before->next_ = &element;
+    after->prev_ = &element;
+  }
+
+  list_hook root_;
+};
+
+}  // namespace sluice

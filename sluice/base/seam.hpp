@@ -1,0 +1,96 @@
+#pragma once
+
+// The one place where the library touches the operating system's scheduler: parking and waking a
+// thread, pausing, yielding, asking for the time, naming the calling thread.
+//
+// A build with SLUICE_SIM links another seam.cpp, in which a deterministic scheduler runs one
+// thread at a time and time is virtual. So nothing outside base/ may call the OS, std::this_thread
+// or a standard lock (a test looks).
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "sluice/base/atomic.hpp"
+
+namespace sluice::seam {
+
+using time_point = std::chrono::steady_clock::time_point;
+using thread = std::jthread;
+
+time_point now() noexcept;
+
+// A short, distinct, non-zero number for the calling thread, below 2^24. Numbers of threads that
+// ended are used again.
+std::uint32_t first_thread_number() noexcept;
+extern constinit thread_local std::uint32_t known_thread_number;
+inline std::uint32_t thread_number() noexcept {
+  const auto known = known_thread_number;
+  return known != 0 ? known : first_thread_number();
+}
+
+// One iteration of a spin loop.
+inline void pause() noexcept {
+#if defined(SLUICE_SIM)
+  void sim_pause() noexcept;
+  sim_pause();
+#elif defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+// Lets another runnable thread have this core.
+void yield() noexcept;
+
+// Gives the core away for about this long, for a spin that has gone on too long to be right.
+void nap(std::chrono::microseconds about) noexcept;
+
+// True when spinning can be worth it: there is a second core for the other side to run on.
+bool can_spin() noexcept;
+
+// A fence pair for the case in which one side runs often and the other seldom: `light` costs
+// nothing but a compiler barrier, `heavy` makes every running thread of the process pass a full
+// fence. A light on one side and a heavy on the other order a store before a later load on both.
+// Where the kernel has no membarrier, both are full fences.
+void heavy_barrier() noexcept;
+bool light_barrier_is_free() noexcept;
+
+namespace detail {
+extern std::atomic<bool> free_light_barrier;
+}
+inline void light_barrier() noexcept {
+  if (detail::free_light_barrier.load(relaxed)) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+// The place where one thread sleeps. `unpark` gives it one token; `park` takes the token, sleeping
+// until it is there or the deadline has passed. A token given before the wait is not lost.
+//
+// word: 0 no token, nobody sleeps; 1 token; 2 the owner sleeps or is about to.
+class parker {
+ public:
+  // Only the owner calls these. True: the token was taken. False: the deadline came first.
+  bool park_until(time_point deadline) noexcept;
+  void park() noexcept;
+  // Takes the token if it is there.
+  bool try_park() noexcept { return word_.load(relaxed) == 1 && take(); }
+
+  // Anyone. After the exchange inside, the parker is not touched again, only its address is given
+  // to the kernel: so the owner may end its thread as soon as it has the token.
+  void unpark() noexcept;
+
+ private:
+  bool take() noexcept;
+
+  atomic<std::uint32_t> word_{0};
+};
+
+// The calling thread's own parker.
+parker& this_parker() noexcept;
+
+}  // namespace sluice::seam

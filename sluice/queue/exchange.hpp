@@ -1,0 +1,308 @@
+#pragma once
+
+// The engine under every queue and channel: a bounded store, a line of those who wait to put and
+// a line of those who wait to take, behind one short lock. A queue is this plus a store that says
+// in which order things come out; a channel is this with a capacity that may be zero, and select.
+//
+// Guarantees, for all of them:
+// - Linearizable: every operation happens at one moment, under the lock. So items of one producer
+//   keep their order, whatever order the store has among producers.
+// - A call that fails leaves the item with the caller; `dropped` alone consumed it. A call that
+//   timed out or was stopped took nothing and lost nothing.
+// - `close` stops intake and wakes everyone whose wait became pointless. What is inside can still
+//   be taken; then takers hear `closed`.
+// - A move constructor that throws loses no other item: the one that threw stays where it was, and
+//   the exception goes to the caller whose move it was.
+// - Threads that wait are woken to try again, and a running thread may be faster: throughput before
+//   strict order. One wake is under way at a time, more as the backlog grows, and every woken
+//   thread wakes further ones while there is work: a burst costs few wakes and no herd.
+//   Coroutines and selects of coroutines are handed their item in their turn.
+// - Destroying it while anybody waits inside is a broken contract.
+// T's move runs under the lock: it must not call back into the same object.
+//
+// Cost: no allocation after construction (batch calls build their vector); a push and a pop are
+// one atomic exchange and one store each when uncontended (./bench queue, ./bench sync).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/base/outcome.hpp"
+#include "sluice/base/overflow.hpp"
+#include "sluice/sync/spin_lock.hpp"
+#include "sluice/sync/wait.hpp"
+
+namespace sluice {
+
+template <class T>
+struct queue_options {
+  std::size_t capacity = 0;  // in items; at least 1 (a channel may have 0)
+  sluice::overflow overflow = sluice::overflow::block;
+  std::string name{};  // for messages
+
+  // A second bound, in whatever unit `weigh` counts (bytes): 0 is none. An item heavier than all
+  // of it is refused with `full` at once, whatever the policy. With a weight, producers are served
+  // strictly in turn, so that a heavy item is not overtaken for ever.
+  std::size_t weight_max = 0;
+  std::function<std::size_t(const T&)> weigh{};
+
+  // Sees every item that a policy dropped, on the thread whose push dropped it, without the lock.
+  std::function<void(T&&)> on_drop{};
+};
+
+struct queue_stats {
+  std::uint64_t pushed = 0;    // accepted
+  std::uint64_t popped = 0;    // taken by consumers
+  std::uint64_t dropped = 0;   // by a dropping policy, old ones and new ones
+  std::uint64_t rejected = 0;  // turned away with `full` or, waiting for room, timed out
+  std::uint64_t push_waits = 0;
+  std::uint64_t pop_waits = 0;
+  std::size_t high_water = 0;  // the most items ever inside at once
+};
+
+// How far a batch push came: `count` items were accepted, in order; the rest are the caller's.
+struct [[nodiscard]] batch_result {
+  std::size_t count = 0;
+  sluice::status status = sluice::status::ok;  // ok exactly when all were accepted
+};
+
+// What the exchange asks of a store. All calls are under the exchange's lock.
+template <class S, class T>
+concept exchange_store = requires(S s, T& item, void (*sink)(T&&), std::size_t weight) {
+  { s.empty() } -> std::convertible_to<bool>;
+  { s.ready() } -> std::convertible_to<bool>;  // something may be taken now
+  s.put(item, weight);                         // moves from item; strong guarantee
+  // Give an item to the sink, remove it if the sink did not throw, and return its weight.
+  { s.take(sink) } -> std::convertible_to<std::size_t>;
+  { s.evict_oldest(sink) } -> std::convertible_to<std::size_t>;  // for drop_oldest
+  { s.evict_latest(sink) } -> std::convertible_to<std::size_t>;  // for latest
+  // After a change. `waited_for`: someone waits for an item. True: one became ready, look again.
+  { s.settle(true) } -> std::convertible_to<bool>;
+};
+
+template <class T, class Store>
+class exchange {
+ public:
+  using value_type = T;
+  using options = queue_options<T>;
+  class push_op;
+  class pop_op;
+
+  exchange(const exchange&) = delete;
+  exchange& operator=(const exchange&) = delete;
+
+  // Waits for room, as the policy says. ok, closed, full (reject, too heavy), dropped.
+  status push(T&& item) {
+    status done = status::ok;
+    return offer(item, done) ? done : wait_push(item, {});
+  }
+  status push(const T& item) { return with_copy(item, [&](T& c) { return push(std::move(c)); }); }
+  status push(T&& item, std::stop_token stop) { return push_within(item, {{}, std::move(stop)}); }
+
+  // Never waits: `full` also when the policy is block.
+  status try_push(T&& item) {
+    status done = status::ok;
+    if (!offer(item, done)) note_rejected();
+    return done;
+  }
+  status try_push(const T& item) {
+    return with_copy(item, [&](T& c) { return try_push(std::move(c)); });
+  }
+
+  template <class Rep, class Period>
+  status try_push_for(T&& item, std::chrono::duration<Rep, Period> wait,
+                      std::stop_token stop = {}) {
+    return push_within(item, {deadline::after(wait), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
+                        std::stop_token stop = {}) {
+    return push_within(item, {deadline::at(when), std::move(stop)});
+  }
+  // The general form. Moves from `item` only when it returns ok or dropped.
+  status push_within(T& item, const wait_limits& limits);
+  // co_await gives a status. `item` must stay where it is until then; moved from only on success.
+  auto async_push(T& item, wait_limits limits = {}) {
+    return awaitable<push_op>(std::move(limits), *this, item);
+  }
+  // The same for a temporary, which is lost if the push fails.
+  auto async_push(T&& item, wait_limits limits = {}) {
+    return awaitable<owning_push_op>(std::move(limits), *this, std::move(item));
+  }
+
+  // Pushes all of them in order, many under one lock, waiting for room as the policy says.
+  batch_result push_all(std::span<T> items, const wait_limits& limits = {});
+  // Pushes those for which there is room now.
+  batch_result try_push_all(std::span<T> items);
+
+  // Waits for an item. ok, or closed: closed and drained.
+  outcome<T> pop() {
+    std::optional<T> slot;
+    status done = status::ok;
+    return poll(slot, done) ? to_outcome(slot, done) : wait_pop({});
+  }
+  outcome<T> pop(std::stop_token stop) { return pop_within({{}, std::move(stop)}); }
+  outcome<T> try_pop() {
+    std::optional<T> slot;
+    status done = status::ok;
+    poll(slot, done);
+    return to_outcome(slot, done);
+  }
+  template <class Rep, class Period>
+  outcome<T> try_pop_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
+    return pop_within({deadline::after(wait), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  outcome<T> try_pop_until(std::chrono::time_point<Clock, Duration> when,
+                           std::stop_token stop = {}) {
+    return pop_within({deadline::at(when), std::move(stop)});
+  }
+  outcome<T> pop_within(const wait_limits& limits);
+  // co_await gives an outcome<T>.
+  auto async_pop(wait_limits limits = {}) { return awaitable<pop_op>(std::move(limits), *this); }
+
+  // Waits for one item, then takes what else is there, up to `max`, under one lock.
+  outcome<std::vector<T>> pop_some(std::size_t max, const wait_limits& limits = {});
+  outcome<std::vector<T>> try_pop_some(std::size_t max);
+
+  // False: it was closed already.
+  bool close();
+  bool is_closed() const noexcept { return closed_.load(acquire); }
+
+  std::size_t size() const noexcept { return size_.load(relaxed); }
+  bool empty() const noexcept { return size() == 0; }
+  std::size_t capacity() const noexcept { return capacity_; }
+  std::size_t weight() const;      // of all that is inside
+  std::size_t high_water() const;  // the most items ever inside at once
+  queue_stats stats() const;
+  const std::string& name() const noexcept { return name_; }
+  // How many wait in line right now.
+  std::size_t waiting_to_push() const noexcept { return producers_.length.load(relaxed); }
+  std::size_t waiting_to_pop() const noexcept { return consumers_.length.load(relaxed); }
+
+ protected:
+  enum class zero_capacity : bool { refused, rendezvous };
+  template <class... StoreArgs>
+  exchange(const char* type, options o, zero_capacity zero, StoreArgs&&... store);
+  ~exchange();
+
+  // For a store whose items become ready by themselves (time): look again.
+  void reconsider();
+
+ private:
+  template <class, class>
+  friend class exchange_case;
+  class owning_push_op;
+
+  struct node : wait_node {
+    T* item = nullptr;                  // producers: moved from when accepted
+    std::optional<T>* slot = nullptr;   // consumers: filled when served
+    std::size_t weight = 0;             // producers
+    bool retries = false;               // a thread: told to try again, not served
+    bool in_flight = false;             // ... and counted in its line until it has tried
+    status result = status::ok;
+    std::exception_ptr error{};         // the move threw while it was served
+  };
+  struct line {
+    wait_list nodes;                    // protected by lock_
+    atomic<std::uint32_t> length{0};    // changed under lock_; read without it as a guess
+    std::uint32_t in_flight = 0;        // threads woken that have not tried yet
+
+    node& front() noexcept { return static_cast<node&>(nodes.front()); }
+    bool empty() const noexcept { return length.load(relaxed) == 0; }
+    enlisted add(node& n, waiter& who, list_end where) noexcept;
+    void remove(node& n) noexcept;
+  };
+  struct bin {  // what a policy dropped, on its way out of the lock
+    std::optional<T> first;
+    std::vector<T> more;
+    void add(T&& item);
+  };
+
+  // `mine`: the caller stood in line and was woken for this: it overtakes nobody, and passes the
+  // wake on.
+  enum class turn : bool { any, mine };
+
+  // One try. False: would have to wait (`done` then says full or empty).
+  bool offer(T& item, status& done);
+  bool offer_dropping(T& item, std::size_t weight, status& done);
+  bool poll(std::optional<T>& slot, status& done);
+
+  // All below: lock_ held.
+  bool offer_locked(T& item, std::size_t weight, status& done, wake_batch& wakes, bin* dropped,
+                    turn whose);
+  bool poll_locked(std::optional<T>& slot, status& done, wake_batch& wakes, turn whose);
+  bool fits(std::size_t weight) const noexcept;
+  bool overtakes() const noexcept;
+  void accept(T& item, std::size_t weight);
+  template <class Sink>
+  void release_one(Sink&& sink);
+  void take_some(std::vector<T>& taken, std::size_t max, wake_batch& wakes);
+  void make_room(std::size_t weight, bin& dropped);
+  bool hand_to_consumer(T& item, wake_batch& wakes);
+  bool take_from_producer(std::optional<T>& slot, wake_batch& wakes);
+  void serve(wake_batch& wakes, std::uint32_t cascade = 0) {
+    if (!consumers_.empty() || !producers_.empty()) [[unlikely]] serve_waiting(wakes, cascade);
+  }
+  void serve_waiting(wake_batch& wakes, std::uint32_t cascade);
+  bool serve_consumers(wake_batch& wakes, std::uint32_t cascade);
+  bool serve_producers(wake_batch& wakes, std::uint32_t cascade);
+  void dismiss(line& waiting, wake_batch& wakes);
+  void set_size(std::size_t size) noexcept { size_.store(size, relaxed); }
+  bool landed(node& n, line& mine) noexcept;
+
+  bool drops() const noexcept {
+    return overflow_ != overflow::block && overflow_ != overflow::reject;
+  }
+  std::size_t weigh(const T& item) const { return weigh_ ? weigh_(item) : 0; }
+  void report(bin& dropped);
+  void note_rejected() noexcept;
+  status wait_push(T& item, const wait_limits& limits);
+  outcome<T> wait_pop(const wait_limits& limits);
+  static outcome<T> to_outcome(std::optional<T>& slot, status done) {
+    if (slot.has_value()) return outcome<T>(std::move(*slot));
+    return outcome<T>(done);
+  }
+  template <class F>
+  static status with_copy(const T& item, F&& push_copy) {
+    T copy(item);
+    return push_copy(copy);
+  }
+
+  // Constant after construction.
+  const char* const type_;
+  const std::string name_;
+  const std::size_t capacity_;
+  const std::size_t weight_max_;
+  const sluice::overflow overflow_;
+  const std::function<std::size_t(const T&)> weigh_;
+  const std::function<void(T&&)> on_drop_;
+
+  // Protected by lock_, on a cache line of its own; the atomics are read without it as guesses.
+  alignas(64) mutable spin_lock lock_;
+  atomic<bool> closed_{false};
+  spin_budget push_spin_;
+  spin_budget pop_spin_;
+  atomic<std::size_t> size_{0};
+
+ protected:
+  Store store_;  // protected by lock_
+
+ private:
+  line consumers_;
+  line producers_;
+  std::size_t weight_ = 0;
+  queue_stats stats_;
+};
+
+}  // namespace sluice
+
+#include "sluice/queue/detail/exchange_impl.hpp"  // IWYU pragma: keep

@@ -1,0 +1,86 @@
+#pragma once
+
+// First in, first out, in one block of memory that is allocated once: the store of bounded_queue
+// and channel. See exchange.hpp for what a store is. Not thread-safe: the exchange guards it.
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sluice/base/check.hpp"
+
+namespace sluice {
+
+template <class T>
+class ring_store {
+ public:
+  enum class weights : bool { none, kept };
+
+  ring_store(std::size_t capacity, weights w)
+      : capacity_(capacity),
+        slots_(capacity > 0 ? std::allocator<T>().allocate(capacity) : nullptr),
+        weights_(w == weights::kept ? capacity : 0) {}
+  ring_store(const ring_store&) = delete;
+  ring_store& operator=(const ring_store&) = delete;
+  ~ring_store() {
+    while (count_ > 0) drop_front();
+    if (slots_ != nullptr) std::allocator<T>().deallocate(slots_, capacity_);
+  }
+
+  bool empty() const noexcept { return count_ == 0; }
+  bool ready() const noexcept { return count_ > 0; }
+  bool settle(bool) const noexcept { return false; }
+
+  void put(T& item, std::size_t weight) {
+    check(count_ < capacity_, "sluice::ring_store", "room for the item");
+    std::construct_at(slots_ + tail_, std::move(item));
+    if (!weights_.empty()) weights_[tail_] = weight;
+    if (++tail_ == capacity_) tail_ = 0;
+    ++count_;
+  }
+
+  template <class Sink>
+  std::size_t take(Sink&& sink) {
+    check(count_ > 0, "sluice::ring_store", "an item to take");
+    sink(std::move(slots_[head_]));
+    const auto weight = weight_at(head_);
+    drop_front();
+    return weight;
+  }
+
+  template <class Sink>
+  std::size_t evict_oldest(Sink&& sink) {
+    return take(std::forward<Sink>(sink));
+  }
+
+  template <class Sink>
+  std::size_t evict_latest(Sink&& sink) {
+    check(count_ > 0, "sluice::ring_store", "an item to evict");
+    const auto last = (tail_ == 0 ? capacity_ : tail_) - 1;
+    sink(std::move(slots_[last]));
+    std::destroy_at(slots_ + last);
+    tail_ = last;
+    --count_;
+    return weight_at(last);
+  }
+
+ private:
+  std::size_t weight_at(std::size_t at) const noexcept {
+    return weights_.empty() ? 0 : weights_[at];
+  }
+  void drop_front() noexcept {
+    std::destroy_at(slots_ + head_);
+    if (++head_ == capacity_) head_ = 0;
+    --count_;
+  }
+
+  const std::size_t capacity_;
+  T* const slots_;
+  std::size_t head_ = 0;   // the oldest item
+  std::size_t tail_ = 0;   // where the next one goes
+  std::size_t count_ = 0;
+  std::vector<std::size_t> weights_;  // beside the items, only when they are weighed
+};
+
+}  // namespace sluice

@@ -1,0 +1,75 @@
+#include "sluice/sync/waiter.hpp"
+
+#include <optional>
+
+namespace sluice {
+namespace {
+
+constexpr int yields_before_sleep = 8;
+
+struct end_on_stop {
+  waiter& who;
+  void operator()() const noexcept {
+    if (who.end(waiter::state::stopped)) who.wake();
+  }
+};
+
+// Ends a thread's wait at a time of a clock that the kernel does not know.
+class thread_timer final : public timer {
+ public:
+  explicit thread_timer(waiter& who) noexcept : who_(who) {}
+  bool claim() noexcept override { return who_.end(waiter::state::timed_out); }
+  void fire() noexcept override { who_.wake(); }
+
+ private:
+  waiter& who_;
+};
+
+}  // namespace
+
+void wake_batch::wake_all() noexcept {
+  while (first_ != nullptr) {
+    waiter& next = *first_;
+    first_ = next.next_to_wake_;  // before waking: it may be gone after
+    next.wake();
+  }
+}
+
+waiter::state thread_waiter::park(const wait_limits& limits, std::uint32_t spin_first) noexcept {
+  if (spin_first > 0) {
+    for (; spin_first > 0; --spin_first) {
+      if (parker_.try_park()) return ended_by();
+      seam::pause();
+    }
+    for (int left = yields_before_sleep; left > 0; --left) {
+      seam::yield();
+      if (parker_.try_park()) return ended_by();
+    }
+  }
+  if (limits.stop.stop_possible()) {
+    // Its destructor waits for a callback that is running, so `this` outlives it.
+    const std::stop_callback on_stop(limits.stop, end_on_stop{*this});
+    sleep(limits.deadline);
+  } else {
+    sleep(limits.deadline);
+  }
+  return ended_by();
+}
+
+void thread_waiter::sleep(const deadline& until) noexcept {
+  if (until.is_never()) {
+    parker_.park();
+  } else if (until.on() == nullptr) {
+    if (parker_.park_until(until.when())) return;
+    // Too late to give up when somebody has claimed or stopped us: their token is on its way.
+    if (!end(state::timed_out)) parker_.park();
+  } else {
+    thread_timer alarm(*this);
+    const bool armed = until.on()->arm(alarm, until.when());
+    if (!armed && end(state::timed_out)) return;
+    parker_.park();
+    if (armed) until.on()->disarm(alarm);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,195 @@
+#pragma once
+
+// The one thing that waits. Every lock, queue, channel and future of the library puts a `waiter`
+// into its list and leaves the rest (deadline, stop, waking, coroutine or thread) to this header.
+//
+// A waiter is one wait of one party: a parked thread, a suspended coroutine, or a callback. It
+// stands in one list through one `wait_node`, or, for a select, in several. Exactly one of these
+// ends it, decided by one compare-and-swap: a notifier (`try_claim`), the deadline, or the stop
+// token (`end`). So a wait that timed out or was stopped was not served, and a wait that was
+// served did not time out.
+//
+// Rules for a primitive:
+// - it guards its list by its own spin_lock, and links, commits and claims under it;
+// - whoever claims takes the node out of the list, fills in what the waiter waited for while the
+//   lock is held, and adds it to a `wake_batch`, which wakes after the lock is released: when the
+//   woken party runs, the notifier no longer touches the primitive, so it may be destroyed;
+// - the waiter itself takes its node out after it timed out or was stopped, under the lock.
+//
+// Cost: no allocation; a waiter lives on the stack or in the coroutine's frame. Waking a thread
+// that still spins costs no system call.
+
+#include <cstdint>
+#include <stop_token>
+
+#include "sluice/base/atomic.hpp"
+#include "sluice/base/clock.hpp"
+#include "sluice/base/deadline.hpp"
+#include "sluice/base/intrusive_list.hpp"
+#include "sluice/base/outcome.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice {
+
+// When a wait gives up. Default: never.
+struct wait_limits {
+  sluice::deadline deadline{};
+  std::stop_token stop{};
+};
+
+class waiter;
+
+// A waiter's place in one list.
+class wait_node : public list_hook {
+ public:
+  waiter* who = nullptr;
+};
+
+using wait_list = intrusive_list<wait_node>;
+
+class waiter {
+ public:
+  // arming    being set up; may be ended, is never woken
+  // waiting   in its lists; whoever ends it must wake it
+  // claimed   a notifier has won, and wakes it when all is filled in
+  // timed_out the deadline has won
+  // stopped   the stop_token has won
+  enum class state : std::uint32_t { arming, waiting, claimed, timed_out, stopped };
+
+  waiter(const waiter&) = delete;
+  waiter& operator=(const waiter&) = delete;
+
+  // Threads may be woken to try again, which lets a running thread go first; the others are
+  // always handed what they wait for.
+  bool is_thread() const noexcept { return is_thread_; }
+
+  // Owner, under the lock, after linking. False: it was ended while arming; unlink it again.
+  bool commit() noexcept { return move(state::arming, state::waiting); }
+
+  // Notifier, under the lock. True: this notifier alone must now serve and wake it.
+  bool try_claim(wait_node& through) noexcept {
+    if (!move(state::waiting, state::claimed)) return false;
+    winner_ = &through;
+    return true;
+  }
+
+  // Deadline and stop. True: the caller has ended the wait and must wake it.
+  bool end(state why) noexcept {
+    for (auto seen = state_.load(relaxed);;) {
+      if (seen != state::waiting && seen != state::arming) return false;
+      const bool was_waiting = seen == state::waiting;
+      // The owner may commit in between: then it is looked at again.
+      if (state_.compare_exchange_weak(seen, why, acq_rel, relaxed)) return was_waiting;
+    }
+  }
+
+  void wake() noexcept { wake_(*this); }
+
+  // Owner, once woken.
+  state ended_by() const noexcept { return state_.load(acquire); }
+  wait_node* winner() const noexcept { return winner_; }
+  void rearm() noexcept {
+    winner_ = nullptr;
+    state_.store(state::arming, relaxed);  // the owner alone sees it: it is in no list
+  }
+
+ protected:
+  using wake_function = void (*)(waiter&) noexcept;
+  waiter(wake_function how, bool is_thread) noexcept : wake_(how), is_thread_(is_thread) {}
+  ~waiter() = default;
+
+ private:
+  friend class wake_batch;
+
+  bool move(state from, state to) noexcept {
+    // acq_rel: what the winner wrote before is seen by the owner in ended_by, and the other way.
+    return state_.compare_exchange_strong(from, to, acq_rel, acquire);
+  }
+
+  atomic<state> state_{state::arming};
+  const wake_function wake_;
+  const bool is_thread_;
+  wait_node* winner_ = nullptr;      // written by the claimer, read by the owner once woken
+  waiter* next_to_wake_ = nullptr;   // owned by the batch of the claimer
+};
+
+// Claimed waiters that are woken when this goes out of scope. Declare it before the lock guard:
+// it is then destroyed after the lock is released.
+class wake_batch {
+ public:
+  wake_batch() = default;
+  wake_batch(const wake_batch&) = delete;
+  wake_batch& operator=(const wake_batch&) = delete;
+  ~wake_batch() {
+    if (first_ != nullptr) [[unlikely]] wake_all();
+  }
+
+  void add(waiter& claimed) noexcept {
+    claimed.next_to_wake_ = nullptr;
+    if (first_ == nullptr) {
+      first_ = &claimed;
+    } else {
+      last_->next_to_wake_ = &claimed;
+    }
+    last_ = &claimed;
+  }
+
+ private:
+  void wake_all() noexcept;
+
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;
+};
+
+// What became of an attempt to join a list.
+enum class enlisted : std::uint8_t {
+  waiting,   // linked and committed: wait to be woken
+  finished,  // there was no need to wait
+  ended,     // a limit ended it before it was committed; it is in no list
+};
+
+// Owner, under the lock: joins the list at the back (or, to keep an earlier place, the front).
+enum class list_end : std::uint8_t { back, front };
+inline enlisted join(wait_list& list, wait_node& node, waiter& who,
+                     list_end where = list_end::back) noexcept {
+  node.who = &who;
+  if (where == list_end::back) {
+    list.push_back(node);
+  } else {
+    list.push_front(node);
+  }
+  if (who.commit()) return enlisted::waiting;
+  node.unlink();
+  return enlisted::ended;
+}
+
+// Takes waiters off the front of a list until one can be claimed. Null: there is none.
+// Those that were ended by their deadline or stop in the meantime are merely unlinked.
+template <class Node = wait_node>
+Node* claim_front(wait_list& list) noexcept {
+  while (!list.empty()) {
+    auto& node = static_cast<Node&>(list.pop_front());
+    if (node.who->try_claim(node)) return &node;
+  }
+  return nullptr;
+}
+
+// A thread that waits. The primitive links it (see wait.hpp for the loop around it).
+class thread_waiter final : public waiter {
+ public:
+  thread_waiter() noexcept : waiter(&unpark, true), parker_(seam::this_parker()) {}
+
+  // Call once committed. Waits until claimed, or until a limit ends the wait: first spinning for
+  // so many pauses, then asleep.
+  state park(const wait_limits& limits, std::uint32_t spin_first = 0) noexcept;
+
+ private:
+  static void unpark(waiter& self) noexcept {
+    static_cast<thread_waiter&>(self).parker_.unpark();
+  }
+  void sleep(const deadline& until) noexcept;
+
+  seam::parker& parker_;
+};
+
+}  // namespace sluice
