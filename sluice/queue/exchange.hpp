@@ -219,6 +219,7 @@ class exchange {
     node& front() noexcept { return static_cast<node&>(nodes.front()); }
     bool empty() const noexcept { return length.load(relaxed) == 0; }
     enlisted add(node& n, waiter& who, list_end where) noexcept;
+    void link(node& n, waiter& who) noexcept;  // without committing
     void remove(node& n) noexcept;
   };
   struct bin {  // what a policy dropped, on its way out of the lock

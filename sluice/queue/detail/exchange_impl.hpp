@@ -49,6 +49,13 @@ enlisted exchange<T, Store>::line::add(node& n, waiter& who, list_end where) noe
 }
 
 template <class T, class Store>
+void exchange<T, Store>::line::link(node& n, waiter& who) noexcept {
+  n.who = &who;
+  nodes.push_back(n);
+  length.store(length.load(relaxed) + 1, relaxed);
+}
+
+template <class T, class Store>
 void exchange<T, Store>::line::remove(node& n) noexcept {
   n.unlink();
   length.store(length.load(relaxed) - 1, relaxed);

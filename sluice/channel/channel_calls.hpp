@@ -1,0 +1,180 @@
+#pragma once
+
+// The words of a channel's two ends, written once for `channel`, `send_only` and `receive_only`.
+//
+// A null end (a default-constructed view) is never ready, as a nil channel in Go: a call on it
+// waits until its deadline or stop, and one that could wait for ever is a broken contract.
+
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sluice/queue/exchange.hpp"
+#include "sluice/queue/ring_store.hpp"
+
+namespace sluice {
+
+namespace detail {
+
+// The exchange inside a channel.
+template <class T>
+class channel_core final : public exchange<T, ring_store<T>> {
+  using base = exchange<T, ring_store<T>>;
+  using store = ring_store<T>;
+
+ public:
+  static_assert(std::is_nothrow_move_constructible_v<T>,
+                "a channel moves items between two parties at once: T's move must not throw");
+
+  explicit channel_core(queue_options<T>&& o, std::size_t capacity, std::size_t weight_max)
+      : base("sluice::channel", std::move(o), base::zero_capacity::rendezvous, capacity,
+             weight_max != 0 ? store::weights::kept : store::weights::none) {}
+};
+
+// A wait on nothing: only its limits end it.
+class never_op {
+ public:
+  bool ready() const noexcept { return false; }
+  bool attempt() const noexcept { return false; }
+  enlisted enlist(waiter& who) noexcept {
+    return who.commit() ? enlisted::waiting : enlisted::ended;
+  }
+  bool woken() const noexcept { return false; }
+  void retract() const noexcept {}
+  spin_budget& spin() noexcept { return spin_; }
+  status result(status ended) const noexcept { return ended; }
+
+ private:
+  spin_budget spin_;
+};
+
+inline status wait_on_nothing(const wait_limits& limits) {
+  check(!limits.deadline.is_never() || limits.stop.stop_possible(), "sluice::channel",
+        "a deadline or a stop_token for a wait on a null channel, which would never end");
+  return block_on(never_op(), limits);
+}
+
+}  // namespace detail
+
+// End provides `detail::channel_core<T>* core() const`.
+template <class End, class T>
+class send_calls {
+ public:
+  // Waits until received (capacity 0) or buffered. ok, closed; full or dropped if the policy says.
+  status send(T&& item) { return at() ? at()->push(std::move(item)) : within(item, {}); }
+  status send(const T& item) { return send(T(item)); }
+  status send(T&& item, std::stop_token stop) { return within(item, {{}, std::move(stop)}); }
+
+  // Never waits: full when there is neither room nor a receiver.
+  status try_send(T&& item) { return at() ? at()->try_push(std::move(item)) : status::full; }
+  status try_send(const T& item) { return try_send(T(item)); }
+
+  template <class Rep, class Period>
+  status try_send_for(T&& item, std::chrono::duration<Rep, Period> wait,
+                      std::stop_token stop = {}) {
+    return within(item, {deadline::after(wait), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_send_until(T&& item, std::chrono::time_point<Clock, Duration> when,
+                        std::stop_token stop = {}) {
+    return within(item, {deadline::at(when), std::move(stop)});
+  }
+  // Moves from `item` only when it returns ok or dropped.
+  status send_within(T& item, const wait_limits& limits) { return within(item, limits); }
+
+  // co_await gives a status. An lvalue is moved from only on success and must stay in place.
+  auto async_send(T& item, wait_limits limits = {}) {
+    return core_of_awaited().async_push(item, std::move(limits));
+  }
+  auto async_send(T&& item, wait_limits limits = {}) {
+    return core_of_awaited().async_push(std::move(item), std::move(limits));
+  }
+
+  batch_result send_all(std::span<T> items, const wait_limits& limits = {}) {
+    return core_of_awaited().push_all(items, limits);
+  }
+
+  // No more sends; what is buffered can still be received. False: it was closed already.
+  bool close() { return at() != nullptr && at()->close(); }
+
+ private:
+  detail::channel_core<T>* at() const noexcept { return static_cast<const End&>(*this).core(); }
+  detail::channel_core<T>& core_of_awaited() const noexcept {
+    check(at() != nullptr, "sluice::channel", "a channel to send to");
+    return *at();
+  }
+  status within(T& item, const wait_limits& limits) {
+    return at() ? at()->push_within(item, limits) : detail::wait_on_nothing(limits);
+  }
+};
+
+template <class End, class T>
+class receive_calls {
+ public:
+  // Waits for an item. closed: closed and drained.
+  outcome<T> receive() { return at() ? at()->pop() : within({}); }
+  outcome<T> receive(std::stop_token stop) { return within({{}, std::move(stop)}); }
+  outcome<T> try_receive() { return at() ? at()->try_pop() : outcome<T>(status::empty); }
+
+  template <class Rep, class Period>
+  outcome<T> try_receive_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
+    return within({deadline::after(wait), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  outcome<T> try_receive_until(std::chrono::time_point<Clock, Duration> when,
+                               std::stop_token stop = {}) {
+    return within({deadline::at(when), std::move(stop)});
+  }
+  outcome<T> receive_within(const wait_limits& limits) { return within(limits); }
+
+  // co_await gives an outcome<T>.
+  auto async_receive(wait_limits limits = {}) {
+    return core_of_awaited().async_pop(std::move(limits));
+  }
+
+  outcome<std::vector<T>> receive_some(std::size_t max, const wait_limits& limits = {}) {
+    return core_of_awaited().pop_some(max, limits);
+  }
+
+  // for (auto& item : channel) ... until it is closed and drained.
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+
+    explicit iterator(receive_calls& from) : from_(&from) { ++*this; }
+    T& operator*() { return *item_; }
+    iterator& operator++() {
+      item_.reset();
+      if (auto next = from_->receive()) item_.emplace(std::move(*next));
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const noexcept { return !item_.has_value(); }
+
+   private:
+    receive_calls* from_;
+    std::optional<T> item_;
+  };
+  iterator begin() { return iterator(*this); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  detail::channel_core<T>* at() const noexcept { return static_cast<const End&>(*this).core(); }
+  detail::channel_core<T>& core_of_awaited() const noexcept {
+    check(at() != nullptr, "sluice::channel", "a channel to receive from");
+    return *at();
+  }
+  outcome<T> within(const wait_limits& limits) {
+    if (at() == nullptr) return detail::wait_on_nothing(limits);
+    return at()->pop_within(limits);
+  }
+};
+
+}  // namespace sluice

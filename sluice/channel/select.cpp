@@ -1,0 +1,158 @@
+#include "sluice/channel/select.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <numeric>
+
+#include "sluice/base/random.hpp"
+
+namespace sluice {
+
+// Visits the cases in random order, drawn one by one: most selects stop at the first.
+class select_op::random_order {
+ public:
+  explicit random_order(std::size_t count) : count_(count) {
+    if (count > few) many_.resize(count);
+    std::iota(begin(), begin() + count, 0U);
+  }
+  std::size_t next(std::size_t step) noexcept {
+    const auto left = static_cast<std::uint32_t>(count_ - step);
+    std::swap(begin()[step], begin()[step + thread_random().below(left)]);
+    return begin()[step];
+  }
+
+ private:
+  std::uint32_t* begin() noexcept { return many_.empty() ? few_.data() : many_.data(); }
+
+  std::size_t count_;
+  std::array<std::uint32_t, few> few_;
+  std::vector<std::uint32_t> many_;
+};
+
+select_op::select_op(std::span<select_case* const> cases) : cases_(cases) {
+  for (const auto* c : cases_) all_null_ = all_null_ && c->lock() == nullptr;
+}
+
+bool select_op::ready() const noexcept {
+  return std::any_of(cases_.begin(), cases_.end(),
+                     [](const auto* c) { return c->lock() != nullptr && c->hint(); });
+}
+
+bool select_op::spins_linked() const noexcept {
+  return std::any_of(cases_.begin(), cases_.end(), [](const auto* c) { return c->meets(); });
+}
+
+spin_budget& select_op::spin() noexcept {
+  thread_local spin_budget mine;  // a select has no object of its own to remember by
+  return mine;
+}
+
+bool select_op::attempt() {
+  random_order order(cases_.size());
+  for (std::size_t step = 0; step < cases_.size(); ++step) {
+    const auto index = order.next(step);
+    auto& candidate = *cases_[index];
+    if (candidate.lock() == nullptr || !candidate.hint()) continue;
+    wake_batch wakes;
+    const std::lock_guard hold(*candidate.lock());
+    if (!candidate.attempt(wakes)) continue;
+    chosen_ = index;
+    return true;
+  }
+  return false;
+}
+
+void select_op::lock_all() {
+  const auto first = [&] { return many_locks_.empty() ? few_locks_.data() : many_locks_.data(); };
+  if (lock_count_ == 0) {
+    if (cases_.size() > few) many_locks_.resize(cases_.size());
+    for (const auto* c : cases_) {
+      if (c->lock() != nullptr) first()[lock_count_++] = c->lock();
+    }
+    // One order for everybody, so that two selects never wait for each other's lock.
+    std::sort(first(), first() + lock_count_, std::less<>());
+    lock_count_ = static_cast<std::size_t>(std::unique(first(), first() + lock_count_) - first());
+  }
+  std::for_each(first(), first() + lock_count_, [](spin_lock* l) { l->lock(); });
+}
+
+void select_op::unlock_all() {
+  // Once committed, the whole select may be over and gone as soon as the last of these is
+  // released, but not before: it must take every one of them to leave the lines.
+  spin_lock** const first = many_locks_.empty() ? few_locks_.data() : many_locks_.data();
+  for (auto left = lock_count_; left > 0; --left) first[left - 1]->unlock();
+}
+
+enlisted select_op::enlist(waiter& who) {
+  wake_batch wakes;
+  random_order order(cases_.size());
+  lock_all();
+  for (std::size_t step = 0; step < cases_.size(); ++step) {
+    const auto index = order.next(step);
+    auto& candidate = *cases_[index];
+    if (candidate.lock() == nullptr || !candidate.attempt(wakes)) continue;
+    chosen_ = index;
+    unlock_all();
+    return enlisted::finished;
+  }
+  who_ = &who;
+  for (auto* c : cases_) {
+    if (c->lock() != nullptr) c->link(who);
+  }
+  const bool waits = who.commit();
+  if (!waits) {
+    for (auto* c : cases_) {
+      if (c->lock() != nullptr) c->leave(wakes);
+    }
+  }
+  unlock_all();
+  return waits ? enlisted::waiting : enlisted::ended;
+}
+
+bool select_op::woken() {
+  const wait_node* const winner = who_->winner();
+  bool finished = false;
+  for (std::size_t index = 0; index < cases_.size(); ++index) {
+    auto& candidate = *cases_[index];
+    if (candidate.lock() == nullptr) continue;
+    wake_batch wakes;
+    const std::lock_guard hold(*candidate.lock());
+    if (candidate.place() != winner) {
+      candidate.leave(wakes);
+    } else if (candidate.landed(wakes)) {
+      chosen_ = index;
+      finished = true;
+    }
+  }
+  return finished;
+}
+
+void select_op::retract() {
+  for (auto* c : cases_) {
+    if (c->lock() == nullptr) continue;
+    wake_batch wakes;
+    const std::lock_guard hold(*c->lock());
+    c->leave(wakes);
+  }
+}
+
+selected select_op::result(status ended) {
+  if (!ended) return {ended, selected::none};
+  cases_[chosen_]->finish();
+  return {status::ok, chosen_};
+}
+
+selected select_within(const wait_limits& limits, std::span<select_case* const> cases) {
+  select_op op(cases);
+  check(op.can_be_ready() || !limits.deadline.is_never() || limits.stop.stop_possible(),
+        "sluice::select", "a channel, a deadline or a stop_token: this would wait for ever");
+  return block_on(op, limits);
+}
+
+selected try_select(std::span<select_case* const> cases) {
+  select_op op(cases);
+  return op.result(op.attempt() ? status::ok : status::empty);
+}
+
+}  // namespace sluice
