@@ -1,15 +1,16 @@
 #pragma once
 
-// The seam for atomics: every atomic in the library is a `sluice::atomic`, so that a build with
-// SLUICE_SIM can put a scheduling point, and a model of weak memory, behind each access.
+// The seam for atomics: every atomic in the library is a `sluice::atomic`, so that another build of
+// the same sources can put a scheduling point, and a model of weak memory, behind each access.
 //
-// In a normal build it is std::atomic and costs nothing. The other half of the seam (parking,
-// pausing, time, threads) is seam.hpp.
+// In a normal build it is std::atomic and costs nothing. A build under a deterministic scheduler
+// defines SLUICE_SEAM_ATOMIC as the header that declares its own `sluice::atomic`. The other half
+// of the seam (parking, pausing, time, threads) is seam.hpp.
 
 #include <atomic>
 
-#if defined(SLUICE_SIM)
-#include "sluice/sim/atomic.hpp"
+#if defined(SLUICE_SEAM_ATOMIC)
+#include SLUICE_SEAM_ATOMIC
 #else
 namespace sluice {
 

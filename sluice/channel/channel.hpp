@@ -16,8 +16,11 @@
 // Cost: as a bounded_queue; a rendezvous between two running threads needs no system call.
 // Limits: T's move must not throw. Destroying it while anyone waits is a broken contract.
 //
-//     sluice::channel<int> squares;                       // rendezvous
-//     std::jthread maker([&] { for (int i = 0; i < 10; ++i) squares.send(i * i); squares.close(); });
+//     sluice::channel<int> squares;  // rendezvous
+//     std::jthread maker([&] {
+//       for (int i = 0; i < 10 && squares.send(i * i); ++i) {}
+//       squares.close();
+//     });
 //     for (int s : squares) print(s);
 
 #include <cstddef>

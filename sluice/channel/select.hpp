@@ -17,9 +17,9 @@
 //     auto r = select(on_receive(orders, [&](outcome<order> o) { ... }),
 //                     on_send(log, line, [&](status s) { ... }));
 //     if (r.index == 0) ...
-//     try_select(...)                      // never waits: status empty when none is ready ("default")
-//     try_select_for(50ms, ...)            // timed_out
-//     select(stop_token, ...)              // stopped
+//     try_select(...)            // never waits: `empty` when none is ready (Go's default)
+//     try_select_for(50ms, ...)  // or timed_out
+//     select(stop_token, ...)    // or stopped
 //     co_await async_select({}, ...)
 
 #include <array>

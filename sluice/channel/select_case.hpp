@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "sluice/channel/channel_calls.hpp"
+#include "sluice/channel/receive_only.hpp"
+#include "sluice/channel/send_only.hpp"
 
 namespace sluice {
 
@@ -82,8 +84,7 @@ class exchange_case : public select_case {
     mine.link(node_, who);
   }
   void leave_line(line& mine, wake_batch& wakes) noexcept {
-    if (!node_.linked()) return;
-    mine.remove(node_);
+    if (node_.linked()) mine.remove(node_);
     at_->serve(wakes);  // it may have stood in the way of others
   }
   bool served(line& mine) noexcept {

@@ -104,7 +104,7 @@ class exchange {
     status done = status::ok;
     return offer(item, done) ? done : wait_push(item, {});
   }
-  status push(const T& item) { return with_copy(item, [&](T& c) { return push(std::move(c)); }); }
+  status push(const T& item) { return push(T(item)); }
   status push(T&& item, std::stop_token stop) { return push_within(item, {{}, std::move(stop)}); }
 
   // Never waits: `full` also when the policy is block.
@@ -113,9 +113,7 @@ class exchange {
     if (!offer(item, done)) note_rejected();
     return done;
   }
-  status try_push(const T& item) {
-    return with_copy(item, [&](T& c) { return try_push(std::move(c)); });
-  }
+  status try_push(const T& item) { return try_push(T(item)); }
 
   template <class Rep, class Period>
   status try_push_for(T&& item, std::chrono::duration<Rep, Period> wait,
@@ -272,11 +270,6 @@ class exchange {
     if (slot.has_value()) return outcome<T>(std::move(*slot));
     return outcome<T>(done);
   }
-  template <class F>
-  static status with_copy(const T& item, F&& push_copy) {
-    T copy(item);
-    return push_copy(copy);
-  }
 
   // Constant after construction.
   const char* const type_;
@@ -306,4 +299,5 @@ class exchange {
 
 }  // namespace sluice
 
-#include "sluice/queue/detail/exchange_impl.hpp"  // IWYU pragma: keep
+#include "sluice/queue/detail/exchange_core.hpp"
+#include "sluice/queue/detail/exchange_calls.hpp"

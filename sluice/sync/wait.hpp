@@ -10,8 +10,8 @@
 //   enlisted enlist(waiter&)   under the primitive's lock: tries once more, else `join`s
 //   bool woken()           after a claim: true when finished (it was handed what it wanted), false
 //                          when it was only told to try again and that failed (threads only)
-//   void retract()         after the deadline or stop: takes the node(s) out under the lock, and
-//                          passes on what its leaving makes possible for others
+//   void retract()         after the deadline or stop: takes the node(s) out under the lock if they
+//                          are in, and passes on what its leaving makes possible for others
 //   bool spins_linked() const   optional: true when the other side can serve only those who are in
 //                          the list, so that spinning must happen there and not before
 //   spin_budget& spin()    the primitive's memory of whether spinning paid
@@ -95,21 +95,24 @@ status wait_blocking(Op& op, const wait_limits& limits) {
   bool spin_linked = false;
   if constexpr (requires { op.spins_linked(); }) spin_linked = op.spins_linked();
   const std::uint32_t linked_spin = spin_linked && seam::can_spin() ? spin_budget::most : 0;
+  bool stood_in_line = false;  // then others may have to be told that it leaves
+  const auto give_up = [&](status why) {
+    if (stood_in_line) op.retract();
+    return why;
+  };
   for (;;) {
-    if (limits.deadline.passed()) return status::timed_out;
+    if (limits.deadline.passed()) return give_up(status::timed_out);
     if (!spin_linked && spin_until(op.spin(), limits, [&] { return op.ready(); }) && op.attempt()) {
       return status::ok;
     }
-    if (limits.stop.stop_requested()) return status::stopped;
+    if (limits.stop.stop_requested()) return give_up(status::stopped);
     self.rearm();
     const auto joined = op.enlist(self);
     if (joined == enlisted::finished) return status::ok;
     check(joined == enlisted::waiting, "sluice::wait", "no limit to be armed before the list");
+    stood_in_line = true;
     const auto ended = self.park(limits, linked_spin);
-    if (ended != waiter::state::claimed) {
-      op.retract();
-      return to_status(ended);
-    }
+    if (ended != waiter::state::claimed) return give_up(to_status(ended));
     if (op.woken()) return status::ok;
   }
 }

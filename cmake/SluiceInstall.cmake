@@ -1,0 +1,18 @@
+include(CMakePackageConfigHelpers)
+
+# What `cmake --install` leaves behind, next to the modules themselves: the package that
+# find_package(sluice) reads.
+function(sluice_install)
+  set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
+  install(TARGETS sluice_all EXPORT sluice_targets)
+  install(EXPORT sluice_targets NAMESPACE sluice:: FILE sluiceTargets.cmake
+    DESTINATION "${folder}")
+  configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/sluiceConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/sluiceConfig.cmake" INSTALL_DESTINATION "${folder}")
+  # While the major version is 0, a minor version may change the interface.
+  write_basic_package_version_file("${PROJECT_BINARY_DIR}/sluiceConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion)
+  install(FILES "${PROJECT_BINARY_DIR}/sluiceConfig.cmake"
+    "${PROJECT_BINARY_DIR}/sluiceConfigVersion.cmake" DESTINATION "${folder}")
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/sluice")
+endfunction()

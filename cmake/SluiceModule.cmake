@@ -1,0 +1,105 @@
+include_guard(GLOBAL)
+
+# Declares one module of the library: its headers, its sources, its tests, and what it uses.
+#
+#   sluice_module(NAME queue DEPENDS sync)
+#
+#   NAME     the folder of sluice/ that calls this, and a row of cmake/layers.txt
+#   DEPENDS  the modules it uses; more than its row allows is an error
+#   HEADERS SOURCES TESTS
+#            files of the folder; when left out: *.hpp, *.cpp and *_test.cpp of the folder and of
+#            its detail/ (and for tests also *.cpp of its testing/)
+#
+# Gives the target sluice::<name> (a header-only target when there are no sources), the test
+# program sluice_<name>_test when there are tests, and the installed headers.
+function(sluice_module)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "HEADERS;SOURCES;TESTS;DEPENDS")
+  sluice_module_check("${arg_NAME}" "${arg_DEPENDS}" "${arg_UNPARSED_ARGUMENTS}")
+  sluice_module_files()
+
+  set(target sluice_${arg_NAME})
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    sluice_compile_options(${target})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(sluice::${arg_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} Threads::Threads)
+  foreach(module IN LISTS arg_DEPENDS)
+    target_link_libraries(${target} ${scope} sluice::${module})
+  endforeach()
+  target_sources(${target} ${scope}
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
+  install(TARGETS ${target} EXPORT sluice_targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+  set_property(GLOBAL APPEND PROPERTY SLUICE_MODULES ${arg_NAME})
+  set_property(GLOBAL APPEND PROPERTY SLUICE_HEADERS ${arg_HEADERS})
+  if(SLUICE_BUILD_TESTS AND arg_TESTS)
+    sluice_test(NAME ${target}_test SOURCES ${arg_TESTS} DEPENDS ${arg_NAME})
+  endif()
+endfunction()
+
+# Declares one test program.
+#
+#   sluice_test(NAME sluice_stress_test SOURCES ... DEPENDS queue channel)
+#
+# Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
+# limit and a crash takes no other test with it. DEPENDS names modules.
+function(sluice_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "sluice_test(NAME name SOURCES file... [DEPENDS module...])")
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  sluice_compile_options(${arg_NAME})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE GTest::gtest_main)
+  foreach(module IN LISTS arg_DEPENDS)
+    target_link_libraries(${arg_NAME} PRIVATE sluice::${module})
+  endforeach()
+  gtest_discover_tests(${arg_NAME}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS})
+endfunction()
+
+function(sluice_module_check name depends unparsed)
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  if(unparsed OR NOT name STREQUAL folder)
+    message(FATAL_ERROR "sluice_module(NAME ${folder} ...) was expected, "
+      "found NAME '${name}' and unknown arguments '${unparsed}'")
+  endif()
+  if(NOT name IN_LIST SLUICE_LAYERS)
+    message(FATAL_ERROR "sluice/${name} has no row in cmake/layers.txt")
+  endif()
+  foreach(module IN LISTS depends)
+    if(NOT module IN_LIST SLUICE_MAY_USE_${name})
+      message(FATAL_ERROR "sluice/${name} may not depend on '${module}': "
+        "cmake/layers.txt allows '${SLUICE_MAY_USE_${name}}'")
+    endif()
+  endforeach()
+endfunction()
+
+# Fills in the file lists that the caller left out, and makes all of them absolute.
+macro(sluice_module_files)
+  if(NOT arg_HEADERS)
+    file(GLOB arg_HEADERS CONFIGURE_DEPENDS *.hpp detail/*.hpp)
+  endif()
+  if(NOT arg_SOURCES)
+    file(GLOB arg_SOURCES CONFIGURE_DEPENDS *.cpp detail/*.cpp)
+    list(FILTER arg_SOURCES EXCLUDE REGEX "_(test|bench)\\.cpp$")
+  endif()
+  if(NOT arg_TESTS)
+    file(GLOB arg_TESTS CONFIGURE_DEPENDS *_test.cpp detail/*_test.cpp testing/*.cpp)
+  endif()
+  foreach(files IN ITEMS arg_HEADERS arg_SOURCES arg_TESTS)
+    list(TRANSFORM ${files} PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" REGEX "^[^/]")
+  endforeach()
+endmacro()

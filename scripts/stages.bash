@@ -1,0 +1,50 @@
+# Sourced by ./run, ./test and ./bench: go to the root of the checkout, run a named step, say how
+# long it took.
+# shellcheck shell=bash
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+jobs="${SLUICE_JOBS:-$(nproc)}"
+
+# quietly TITLE COMMAND...: the command's output is shown only when it fails.
+quietly() {
+  local title="$1" start=$SECONDS code=0 log
+  shift
+  log="$(mktemp)"
+  "$@" >"$log" 2>&1 || code=$?
+  if ((code != 0)); then
+    cat "$log"
+  fi
+  rm -f "$log"
+  finish_stage "$title" "$code" "$start"
+}
+
+# aloud TITLE COMMAND...: the same for a command whose output is worth watching.
+aloud() {
+  local title="$1" start=$SECONDS code=0
+  shift
+  "$@" || code=$?
+  finish_stage "$title" "$code" "$start"
+}
+
+finish_stage() {
+  local title="$1" code="$2" took=$((SECONDS - $3))
+  if ((code == 0)); then
+    echo "== $title: ${took} s"
+  else
+    echo "== $title: FAILED after ${took} s (exit code $code)" >&2
+    exit 1
+  fi
+}
+
+configure() { (cd "$root" && quietly "configure $1" cmake --preset "$1"); }
+
+# build PRESET [TARGET...]: on a terminal ninja keeps one line of status up to date.
+build() {
+  local preset="$1" how=quietly
+  shift
+  if [[ -t 1 ]]; then
+    how=aloud
+  fi
+  (cd "$root" && "$how" "build $preset" cmake --build --preset "$preset" -j "$jobs" \
+    ${1:+--target "$@"})
+}

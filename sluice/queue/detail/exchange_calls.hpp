@@ -1,0 +1,262 @@
+#pragma once
+
+// The waiting calls of exchange.hpp, made of one push and one pop operation, and the batches.
+
+#include "sluice/queue/exchange.hpp"
+
+namespace sluice {
+
+template <class T, class Store>
+class exchange<T, Store>::push_op {
+ public:
+  push_op(exchange& x, T& item) : exchange_(x) {
+    node_.item = &item;
+    node_.weight = x.weigh(item);
+  }
+
+  bool ready() const noexcept {
+    return exchange_.size_.load(relaxed) < exchange_.capacity_ ||
+           exchange_.closed_.load(relaxed);
+  }
+  bool spins_linked() const noexcept { return exchange_.capacity_ == 0; }
+  spin_budget& spin() noexcept { return exchange_.push_spin_; }
+
+  bool attempt() {
+    if (exchange_.drops()) {
+      return exchange_.offer_dropping(*node_.item, node_.weight, node_.result);
+    }
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    return try_locked(wakes, turn::any);
+  }
+  enlisted enlist(waiter& who) {
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    if (try_locked(wakes, again_ ? turn::mine : turn::any)) return enlisted::finished;
+    node_.retries = who.is_thread() && exchange_.capacity_ > 0;
+    ++exchange_.stats_.push_waits;
+    return exchange_.producers_.add(node_, who, again_ ? list_end::front : list_end::back);
+  }
+  bool woken() {
+    if (!node_.retries) return true;
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    exchange_.landed(node_, exchange_.producers_);
+    again_ = true;
+    return try_locked(wakes, turn::mine);
+  }
+  void retract() {
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    if (node_.linked()) exchange_.producers_.remove(node_);
+    exchange_.serve(wakes);  // a lighter item behind it may fit
+  }
+  status result(status ended) {
+    if (!ended) {
+      if (ended == status::timed_out) exchange_.note_rejected();
+      return ended;
+    }
+    if (node_.error) std::rethrow_exception(node_.error);
+    return node_.result;
+  }
+
+ private:
+  bool try_locked(wake_batch& wakes, turn whose) {
+    // Only the policies that never wait drop: attempt() handles them.
+    return exchange_.offer_locked(*node_.item, node_.weight, node_.result, wakes, nullptr, whose);
+  }
+
+  exchange& exchange_;
+  node node_;
+  bool again_ = false;  // was woken before: it keeps its place at the front
+};
+
+template <class T, class Store>
+class exchange<T, Store>::owning_push_op : private std::optional<T>, public push_op {
+ public:
+  owning_push_op(exchange& x, T&& item)
+      : std::optional<T>(std::move(item)), push_op(x, **static_cast<std::optional<T>*>(this)) {}
+};
+
+template <class T, class Store>
+class exchange<T, Store>::pop_op {
+ public:
+  explicit pop_op(exchange& x) noexcept : exchange_(x) { node_.slot = &slot_; }
+
+  bool ready() const noexcept {
+    return exchange_.size_.load(relaxed) > 0 || exchange_.closed_.load(relaxed);
+  }
+  bool spins_linked() const noexcept { return exchange_.capacity_ == 0; }
+  spin_budget& spin() noexcept { return exchange_.pop_spin_; }
+
+  bool attempt() { return exchange_.poll(slot_, node_.result); }
+  enlisted enlist(waiter& who) {
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    for (;;) {
+      const auto whose = again_ ? turn::mine : turn::any;
+      if (exchange_.poll_locked(slot_, node_.result, wakes, whose)) return enlisted::finished;
+      if (!exchange_.store_.settle(true)) break;
+    }
+    node_.retries = who.is_thread() && exchange_.capacity_ > 0;
+    ++exchange_.stats_.pop_waits;
+    return exchange_.consumers_.add(node_, who, again_ ? list_end::front : list_end::back);
+  }
+  bool woken() {
+    if (!node_.retries) return true;
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    exchange_.landed(node_, exchange_.consumers_);
+    again_ = true;
+    return exchange_.poll_locked(slot_, node_.result, wakes, turn::mine);
+  }
+  void retract() {
+    const std::lock_guard hold(exchange_.lock_);
+    if (node_.linked()) exchange_.consumers_.remove(node_);
+  }
+  outcome<T> result(status ended) {
+    if (!ended) return ended;
+    if (node_.error) std::rethrow_exception(node_.error);
+    return to_outcome(slot_, node_.result);
+  }
+
+ private:
+  exchange& exchange_;
+  node node_;
+  std::optional<T> slot_;
+  bool again_ = false;
+};
+
+template <class T, class Store>
+status exchange<T, Store>::push_within(T& item, const wait_limits& limits) {
+  if (limits.stop.stop_requested()) return status::stopped;
+  status done = status::ok;
+  return offer(item, done) ? done : wait_push(item, limits);
+}
+
+template <class T, class Store>
+status exchange<T, Store>::wait_push(T& item, const wait_limits& limits) {
+  push_op op(*this, item);
+  return op.result(wait_blocking(op, limits));
+}
+
+template <class T, class Store>
+outcome<T> exchange<T, Store>::pop_within(const wait_limits& limits) {
+  if (limits.stop.stop_requested()) return status::stopped;
+  std::optional<T> slot;
+  status done = status::ok;
+  return poll(slot, done) ? to_outcome(slot, done) : wait_pop(limits);
+}
+
+template <class T, class Store>
+outcome<T> exchange<T, Store>::wait_pop(const wait_limits& limits) {
+  pop_op op(*this);
+  return op.result(wait_blocking(op, limits));
+}
+
+// ---- batches
+
+template <class T, class Store>
+batch_result exchange<T, Store>::try_push_all(std::span<T> items) {
+  batch_result result;
+  if (drops() || weigh_) {  // the user's code runs between the items: not under one lock
+    for (T& item : items) {
+      if (!offer(item, result.status)) return result;
+      if (result.status != status::ok && result.status != status::dropped) return result;
+      ++result.count;
+    }
+    return result;
+  }
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  for (T& item : items) {
+    if (!offer_locked(item, 0, result.status, wakes, nullptr, turn::any)) return result;
+    if (!result.status) return result;
+    ++result.count;
+  }
+  return result;
+}
+
+template <class T, class Store>
+batch_result exchange<T, Store>::push_all(std::span<T> items, const wait_limits& limits) {
+  batch_result result;
+  if (limits.stop.stop_requested()) return {0, items.empty() ? status::ok : status::stopped};
+  for (;;) {
+    const auto some = try_push_all(items.subspan(result.count));
+    result.count += some.count;
+    result.status = some.status;
+    if (result.count == items.size() || result.status != status::full) return result;
+    // No room now: wait for the next one as a single push would.
+    result.status = push_within(items[result.count], limits);
+    if (!result.status && result.status != status::dropped) return result;
+    if (++result.count == items.size()) return result;
+  }
+}
+
+template <class T, class Store>
+void exchange<T, Store>::take_some(std::vector<T>& taken, std::size_t max, wake_batch& wakes) {
+  const auto room = std::min(max, taken.capacity());  // the vector must not grow under the lock
+  while (taken.size() < room && store_.ready()) {
+    try {
+      release_one([&](T&& item) { taken.push_back(std::move(item)); });
+      ++stats_.popped;
+    } catch (...) {
+      if (taken.empty()) throw;
+      break;  // it stays inside; those taken so far must not be lost with the exception
+    }
+  }
+  serve(wakes, 1);
+}
+
+template <class T, class Store>
+outcome<std::vector<T>> exchange<T, Store>::try_pop_some(std::size_t max) {
+  check_named(max > 0, type_, name_.c_str(), "to be asked for at least one item");
+  std::vector<T> taken;
+  taken.reserve(std::min(max, size() + 1));
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  take_some(taken, max, wakes);
+  if (!taken.empty()) return taken;
+  std::optional<T> slot;  // capacity 0, or the reason why there is nothing
+  status done = status::ok;
+  poll_locked(slot, done, wakes, turn::any);
+  if (!slot.has_value()) return done;
+  taken.push_back(std::move(*slot));
+  return taken;
+}
+
+template <class T, class Store>
+outcome<std::vector<T>> exchange<T, Store>::pop_some(std::size_t max, const wait_limits& limits) {
+  if (limits.stop.stop_requested()) return status::stopped;
+  if (auto now = try_pop_some(max); now || now.status() != status::empty) return now;
+  auto first = pop_within(limits);
+  if (!first) return first.status();
+  std::vector<T> taken;
+  taken.reserve(std::min(max, size() + 1));
+  taken.push_back(std::move(*first));
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  take_some(taken, max, wakes);
+  return taken;
+}
+
+// ---- looking
+
+template <class T, class Store>
+std::size_t exchange<T, Store>::weight() const {
+  const std::lock_guard hold(lock_);
+  return weight_;
+}
+
+template <class T, class Store>
+std::size_t exchange<T, Store>::high_water() const {
+  return stats().high_water;
+}
+
+template <class T, class Store>
+queue_stats exchange<T, Store>::stats() const {
+  const std::lock_guard hold(lock_);
+  return stats_;
+}
+
+}  // namespace sluice

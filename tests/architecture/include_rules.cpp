@@ -1,0 +1,146 @@
+#include "tests/architecture/include_rules.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+namespace sluice::architecture {
+namespace {
+
+struct include {
+  std::string_view path;
+  bool quoted;
+  std::size_t line;
+};
+
+std::vector<include> includes_of(const source_file& file) {
+  std::vector<include> includes;
+  const std::string code = code_of(file.text);
+  const std::vector<std::string_view> code_lines = lines_of(code);
+  const std::vector<std::string_view> lines = lines_of(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // The directive is looked for in the code, the path (which is blank there) in the text.
+    const std::size_t hash = code_lines[i].find_first_not_of(" \t");
+    if (hash == std::string_view::npos || code_lines[i][hash] != '#') continue;
+    const std::size_t word = code_lines[i].find_first_not_of(" \t", hash + 1);
+    if (word == std::string_view::npos || !code_lines[i].substr(word).starts_with("include")) {
+      continue;
+    }
+    const std::size_t open = lines[i].find_first_of("\"<", word);
+    if (open == std::string_view::npos) continue;
+    const bool quoted = lines[i][open] == '"';
+    const std::size_t close = lines[i].find(quoted ? '"' : '>', open + 1);
+    if (close == std::string_view::npos) continue;
+    includes.push_back({lines[i].substr(open + 1, close - open - 1), quoted, i + 1});
+  }
+  return includes;
+}
+
+bool is_ours(std::string_view path) {
+  static constexpr std::array roots = {"sluice/", "benchmarks/", "examples/", "tests/"};
+  return std::ranges::any_of(roots, [&](std::string_view root) { return path.starts_with(root); });
+}
+
+bool is_system_folder(std::string_view folder) {
+  static constexpr std::array folders = {"sys", "linux", "asm", "net", "netinet", "arpa"};
+  return std::ranges::find(folders, folder) != folders.end();
+}
+
+// sluice/queue/ for sluice/queue/detail/ring.hpp: the folder that may look inside.
+std::optional<std::string_view> owner_of_detail(std::string_view path) {
+  const std::size_t found = path.rfind("/detail/");
+  if (found == std::string_view::npos) return std::nullopt;
+  return path.substr(0, found + 1);
+}
+
+class walk {
+ public:
+  walk(const source_tree& tree, const layer_table& layers) : tree_(tree), layers_(layers) {}
+
+  findings run() {
+    for (const source_file& file : tree_) {
+      if (!is_cpp(file.path)) continue;
+      check_place(file);
+      for (const include& i : includes_of(file)) {
+        included_.insert(std::string(i.path));
+        check(file.path, i);
+      }
+    }
+    for (const source_file& file : tree_) {
+      if (is_header(file.path) && owner_of_detail(file.path) && !included_.contains(file.path)) {
+        found_.push_back({file.path, 0, "nobody includes this internal header: delete it"});
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void check_place(const source_file& file) {
+    if (!file.path.starts_with("sluice/") || layers_.has(module_of(file.path))) return;
+    found_.push_back({file.path, 0, "stands in no module of cmake/layers.txt"});
+  }
+
+  void check(std::string_view from, const include& i) {
+    if (is_ours(i.path)) {
+      check_layer(from, i);
+      check_audience(from, i);
+    } else if (i.quoted) {
+      object(from, i, "write it as a path from the root, like \"sluice/queue/x.hpp\"");
+    } else {
+      check_library(from, i);
+    }
+  }
+
+  void check_layer(std::string_view from, const include& i) {
+    if (const auto owner = owner_of_detail(i.path); owner && !from.starts_with(*owner)) {
+      object(from, i, "only files in " + std::string(*owner) + " may include its detail/");
+    }
+    const std::string_view module = module_of(from);
+    if (module.empty() || !i.path.starts_with("sluice/")) return;
+    if (!layers_.may_include(module, module_of(i.path))) {
+      object(from, i, "sluice/" + std::string(module) + " may include: " + layers_.allowed(module));
+    }
+  }
+
+  void check_audience(std::string_view from, const include& i) {
+    if (!from.starts_with("sluice/")) return;
+    if (is_test(i.path) && !is_test(from)) {
+      object(from, i, "only tests may include what is written for tests");
+    }
+    if (is_bench(i.path) && !is_bench(from)) {
+      object(from, i, "only benchmarks may include what is written for benchmarks");
+    }
+    if (i.path.starts_with("examples/")) object(from, i, "the library does not use its examples");
+  }
+
+  void check_library(std::string_view from, const include& i) {
+    const std::string_view module = module_of(from);
+    const std::size_t slash = i.path.find('/');
+    if (module.empty() || is_test(from) || is_bench(from) || slash == std::string_view::npos) {
+      return;
+    }
+    const std::string_view folder = i.path.substr(0, slash);
+    if (is_system_folder(folder) || layers_.may_include_library(module, folder)) return;
+    object(from, i,
+           "sluice/" + std::string(module) + " may not use another library: its row of " +
+               "cmake/layers.txt does not name <" + std::string(folder) + ">");
+  }
+
+  void object(std::string_view from, const include& i, const std::string& why) {
+    found_.push_back({std::string(from), i.line, "includes " + std::string(i.path) + ": " + why});
+  }
+
+  const source_tree& tree_;
+  const layer_table& layers_;
+  std::set<std::string, std::less<>> included_;
+  findings found_;
+};
+
+}  // namespace
+
+findings check_includes(const source_tree& tree, const layer_table& layers) {
+  return walk(tree, layers).run();
+}
+
+}  // namespace sluice::architecture

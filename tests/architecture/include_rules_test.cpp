@@ -1,0 +1,135 @@
+// Each rule about includes, on trees small enough to see why it objects.
+#include "tests/architecture/include_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace sluice::architecture {
+namespace {
+
+constexpr std::string_view three_layers =
+    "# a comment\n"
+    "low    ->\n"
+    "middle -> low\n"
+    "high   -> middle, <boost>\n"
+    "\n"
+    "beside -> low\n";
+
+// A tree with one file that includes one thing, and what the rules say about it.
+std::string verdict(std::string path, const std::string& included, source_tree others = {}) {
+  others.push_back({std::move(path), "#pragma once\n\n#include " + included + "\n"});
+  return to_string(check_includes(others, layer_table(three_layers)));
+}
+
+TEST(LayerTable, RightsAreInheritedFromBelow) {
+  const layer_table layers(three_layers);
+  EXPECT_TRUE(layers.may_include("high", "low"));
+  EXPECT_TRUE(layers.may_include("high", "high"));
+  EXPECT_FALSE(layers.may_include("low", "high"));
+  EXPECT_FALSE(layers.may_include("high", "beside"));
+  EXPECT_EQ(layers.allowed("high"), "low, middle");
+  EXPECT_EQ(layers.allowed("low"), "nothing but itself");
+}
+
+TEST(LayerTable, RefusesARowThatNamesSomethingNotAboveIt) {
+  EXPECT_THROW(layer_table("low -> high\nhigh ->\n"), std::invalid_argument);
+  EXPECT_THROW(layer_table("low -> low\n"), std::invalid_argument);
+}
+
+TEST(LayerTable, RefusesTwoRowsForOneModule) {
+  EXPECT_THROW(layer_table("low ->\nlow ->\n"), std::invalid_argument);
+}
+
+TEST(LayerTable, RefusesARowItCannotRead) {
+  EXPECT_THROW(layer_table("low: base\n"), std::invalid_argument);
+}
+
+TEST(IncludeRules, AcceptWhatTheTableAllows) {
+  EXPECT_EQ(verdict("sluice/middle/a.hpp", "\"sluice/low/b.hpp\""), "");
+  EXPECT_EQ(verdict("sluice/middle/a.hpp", "\"sluice/middle/b.hpp\""), "");
+  EXPECT_EQ(verdict("sluice/high/a.hpp", "\"sluice/low/b.hpp\""), "");
+  EXPECT_EQ(verdict("sluice/low/a.hpp", "<vector>"), "");
+  EXPECT_EQ(verdict("sluice/low/a.hpp", "<sys/syscall.h>"), "");
+  EXPECT_EQ(verdict("sluice/low/a_test.cpp", "<gtest/gtest.h>"), "");
+  EXPECT_EQ(verdict("examples/a.cpp", "\"sluice/high/b.hpp\""), "");
+}
+
+TEST(IncludeRules, ObjectToAnIncludeThatPointsUp) {
+  EXPECT_EQ(verdict("sluice/middle/a.hpp", "\"sluice/high/b.hpp\""),
+            "sluice/middle/a.hpp:3: includes sluice/high/b.hpp: sluice/middle may include: low\n");
+}
+
+TEST(IncludeRules, ObjectToAnIncludeOfASibling) {
+  EXPECT_EQ(
+      verdict("sluice/beside/a.cpp", "\"sluice/middle/b.hpp\""),
+      "sluice/beside/a.cpp:3: includes sluice/middle/b.hpp: sluice/beside may include: low\n");
+}
+
+TEST(IncludeRules, ObjectToAnIncludeThatPointsUpWhicheverWayItIsWritten) {
+  EXPECT_NE(verdict("sluice/low/a.hpp", "<sluice/high/b.hpp>"), "");
+  EXPECT_NE(verdict("sluice/low/a_test.cpp", "\"sluice/high/b.hpp\""), "");
+  const source_tree spaced = {{"sluice/low/a.hpp", "  #  include \"sluice/high/b.hpp\"\n"}};
+  EXPECT_EQ(check_includes(spaced, layer_table(three_layers)).size(), 1U);
+}
+
+TEST(IncludeRules, DoNotReadCommentsOrStrings) {
+  const source_tree tree = {{"sluice/low/a.hpp",
+                             "// #include \"sluice/high/b.hpp\"\n"
+                             "/*\n#include \"sluice/high/b.hpp\"\n*/\n"
+                             "auto s = R\"(\n#include \"sluice/high/b.hpp\"\n)\";\n"}};
+  EXPECT_EQ(to_string(check_includes(tree, layer_table(three_layers))), "");
+}
+
+TEST(IncludeRules, ObjectToAFolderThatIsNotInTheTable) {
+  EXPECT_EQ(verdict("sluice/stray/a.hpp", "<vector>"),
+            "sluice/stray/a.hpp:0: stands in no module of cmake/layers.txt\n");
+  EXPECT_NE(verdict("sluice/a.hpp", "<vector>"), "");
+}
+
+TEST(IncludeRules, ObjectToDetailFromOutsideItsModule) {
+  const source_tree used = {{"sluice/low/detail/b.hpp", ""},
+                            {"sluice/low/a.hpp", "#include \"sluice/low/detail/b.hpp\"\n"}};
+  const std::string included = "\"sluice/low/detail/b.hpp\"";
+  const std::string objection =
+      ":3: includes sluice/low/detail/b.hpp: only files in sluice/low/ may include its detail/\n";
+  EXPECT_EQ(verdict("sluice/low/c.cpp", included, used), "");
+  EXPECT_EQ(verdict("sluice/middle/c.hpp", included, used), "sluice/middle/c.hpp" + objection);
+  EXPECT_EQ(verdict("sluice/middle/detail/c_test.cpp", included, used),
+            "sluice/middle/detail/c_test.cpp" + objection);
+  EXPECT_EQ(verdict("examples/c.cpp", included, used), "examples/c.cpp" + objection);
+  EXPECT_EQ(verdict("tests/stress/c.cpp", included, used), "tests/stress/c.cpp" + objection);
+}
+
+TEST(IncludeRules, ObjectToAnInternalHeaderThatNobodyIncludes) {
+  EXPECT_EQ(verdict("sluice/low/detail/b.hpp", "<vector>"),
+            "sluice/low/detail/b.hpp:0: nobody includes this internal header: delete it\n");
+}
+
+TEST(IncludeRules, ObjectToTestCodeInTheLibrary) {
+  EXPECT_EQ(verdict("sluice/low/a_test.cpp", "\"sluice/low/testing/b.hpp\""), "");
+  EXPECT_EQ(verdict("sluice/low/a_test.cpp", "\"tests/support/b.hpp\""), "");
+  EXPECT_NE(verdict("sluice/low/a.hpp", "\"sluice/low/testing/b.hpp\""), "");
+  EXPECT_NE(verdict("sluice/low/a.hpp", "\"tests/support/b.hpp\""), "");
+}
+
+TEST(IncludeRules, ObjectToBenchmarksAndExamplesInTheLibrary) {
+  EXPECT_EQ(verdict("sluice/low/a_bench.cpp", "\"benchmarks/b.hpp\""), "");
+  EXPECT_NE(verdict("sluice/low/a.hpp", "\"benchmarks/b.hpp\""), "");
+  EXPECT_NE(verdict("sluice/low/a.hpp", "\"examples/b.hpp\""), "");
+}
+
+TEST(IncludeRules, ObjectToAPathThatIsNotFromTheRoot) {
+  EXPECT_NE(verdict("sluice/low/a.hpp", "\"b.hpp\""), "");
+  EXPECT_NE(verdict("sluice/low/a.hpp", "\"../middle/b.hpp\""), "");
+}
+
+TEST(IncludeRules, ObjectToALibraryThatTheRowDoesNotName) {
+  EXPECT_EQ(verdict("sluice/high/a.hpp", "<boost/asio.hpp>"), "");
+  EXPECT_EQ(verdict("sluice/middle/a.hpp", "<boost/asio.hpp>"),
+            "sluice/middle/a.hpp:3: includes boost/asio.hpp: sluice/middle may not use another "
+            "library: its row of cmake/layers.txt does not name <boost>\n");
+}
+
+}  // namespace
+}  // namespace sluice::architecture

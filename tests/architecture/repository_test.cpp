@@ -1,0 +1,70 @@
+// The rules, on this repository.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/architecture/include_rules.hpp"
+#include "tests/architecture/source_tree.hpp"
+#include "tests/architecture/tidy_rules.hpp"
+
+namespace sluice::architecture {
+namespace {
+
+const source_tree& tree() {
+  static const source_tree files = read_tree(SLUICE_SOURCE_DIR);
+  return files;
+}
+
+const source_file* find(std::string_view path) {
+  const auto found = std::ranges::find(tree(), path, &source_file::path);
+  return found == tree().end() ? nullptr : &*found;
+}
+
+layer_table layers() {
+  const source_file* table = find("cmake/layers.txt");
+  if (table == nullptr) throw std::runtime_error("cmake/layers.txt was not found");
+  return layer_table(table->text);
+}
+
+void expect_none(const findings& found) {
+  EXPECT_TRUE(found.empty()) << "findings:\n" << to_string(found);
+}
+
+// A walk that sees nothing objects to nothing.
+TEST(Repository, IsSeenByTheRules) {
+  EXPECT_NE(find("CMakeLists.txt"), nullptr);
+  EXPECT_NE(find("scripts/setup"), nullptr);
+  EXPECT_NE(find("tests/architecture/repository_test.cpp"), nullptr);
+  const auto headers = std::ranges::count_if(tree(), [](const source_file& file) {
+    return is_header(file.path) && file.path.starts_with("sluice/");
+  });
+  std::printf("%zu files, %td of them headers of the library\n", tree().size(), headers);
+  EXPECT_GT(headers, 0);
+}
+
+TEST(Repository, IncludesOnlyWhatTheLayersAllow) {
+  expect_none(check_includes(tree(), layers()));
+}
+
+TEST(Repository, HasTidyForm) {
+  expect_none(check_form(tree()));
+}
+
+TEST(Repository, HasFilesOfOneIdeaEach) {
+  expect_none(check_size(tree()));
+}
+
+TEST(Repository, HasNothingLeftForLater) {
+  expect_none(check_leftovers(tree()));
+}
+
+TEST(Repository, ReachesTheSchedulerThroughTheSeamOnly) {
+  expect_none(check_seam(tree()));
+}
+
+TEST(Repository, HasNoTestThatSleeps) {
+  expect_none(check_sleep(tree()));
+}
+
+}  // namespace
+}  // namespace sluice::architecture
