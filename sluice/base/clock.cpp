@@ -178,7 +178,8 @@ bool manual_clock::disarm(timer& t) noexcept {
 void manual_clock::advance(std::chrono::nanoseconds by) {
   check(by.count() >= 0, "sluice::manual_clock", "time to move forwards");
   std::unique_lock hold(state_->mutex);
-  const auto end = state_->now + by;
+  const auto end =
+      state_->now > time_point::max() - by ? time_point::max() : state_->now + by;
   while (!state_->timers.empty() && state_->timers.earliest() <= end) {
     if (state_->timers.earliest() > state_->now) state_->now = state_->timers.earliest();
     timer* const due = state_->timers.claim_due(state_->now);

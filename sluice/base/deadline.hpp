@@ -61,7 +61,9 @@ class deadline {
     using real = std::chrono::duration<long double, time_point::period>;
     const real asked(wait);
     if (!(asked.count() > 0)) return deadline(time_point::min(), on);
-    if (asked >= real(time_point::max() - start)) return deadline(time_point::max(), on);
+    // A clock may stand before its epoch: then the largest duration is the limit.
+    const real room(start > time_point{} ? time_point::max() - start : time_point::duration::max());
+    if (asked >= room) return deadline(time_point::max(), on);
     return deadline(start + std::chrono::duration_cast<time_point::duration>(asked), on);
   }
 

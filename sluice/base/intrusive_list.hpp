@@ -43,7 +43,10 @@ class intrusive_list {
   intrusive_list() noexcept { root_.next_ = root_.prev_ = &root_; }
   intrusive_list(const intrusive_list&) = delete;
   intrusive_list& operator=(const intrusive_list&) = delete;
-  ~intrusive_list() { root_.next_ = root_.prev_ = nullptr; }
+  ~intrusive_list() {
+    check(empty(), "sluice::intrusive_list", "to be empty at its destruction");
+    root_.next_ = root_.prev_ = nullptr;
+  }
 
   bool empty() const noexcept { return root_.next_ == &root_; }
   T& front() noexcept { return *static_cast<T*>(root_.next_); }

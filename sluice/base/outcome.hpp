@@ -90,6 +90,7 @@ class [[nodiscard]] outcome {
   T* operator->() { return &get(); }
   const T* operator->() const { return &const_cast<outcome&>(*this).get(); }
   T& value() & { return get(); }
+  const T& value() const& { return const_cast<outcome&>(*this).get(); }
   T&& value() && { return std::move(get()); }
 
   template <class U>

@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -47,13 +48,20 @@ number_pool& numbers() {
   return *pool;
 }
 
-struct thread_slot {
-  std::uint32_t number = numbers().take();
-  ~thread_slot() {
-    known_thread_number = 0;
-    numbers().give_back(number);
-  }
-};
+// Hands a thread's number back when the thread has ended. A pthread key, because its destructor
+// runs after those of all thread_local objects, which may still lock and so need the number.
+pthread_key_t number_key() noexcept {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    const int error = ::pthread_key_create(&made, [](void* number) {
+      known_thread_number = 0;
+      numbers().give_back(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number)));
+    });
+    check(error == 0, "sluice::seam", "a free pthread key");
+    return made;
+  }();
+  return key;
+}
 
 timespec to_timespec(time_point at) noexcept {
   // The futex takes an absolute CLOCK_MONOTONIC time, which is what steady_clock counts.
@@ -94,8 +102,11 @@ time_point now() noexcept { return std::chrono::steady_clock::now(); }
 constinit thread_local std::uint32_t known_thread_number = 0;
 
 std::uint32_t first_thread_number() noexcept {
-  thread_local const thread_slot slot;
-  return known_thread_number = slot.number;
+  const auto number = numbers().take();
+  const int error =
+      ::pthread_setspecific(number_key(), reinterpret_cast<void*>(std::uintptr_t{number}));
+  check(error == 0, "sluice::seam", "memory for the thread's number");
+  return known_thread_number = number;
 }
 
 void yield() noexcept { ::sched_yield(); }

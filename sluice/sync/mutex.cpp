@@ -61,8 +61,12 @@ enlisted mutex::lock_op::enlist(waiter& who) noexcept {
       if (mutex_.word_.compare_exchange_weak(seen, seen | me_, acquire, relaxed)) {
         return enlisted::finished;
       }
-    } else if ((seen & has_waiters) != 0 ||
-               mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
+      continue;
+    }
+    check((seen & owner_mask) != me_ || me_ == coroutine, "sluice::mutex",
+          "not to be locked again by the thread that holds it");
+    if ((seen & has_waiters) != 0 ||
+        mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
       break;
     }
   }

@@ -1,0 +1,65 @@
+#include "sluice/sync/condition.hpp"
+
+namespace sluice {
+
+condition::~condition() {
+  const std::lock_guard hold(guard_);  // a notifier may still be about to let go of it
+  check(inside_ == 0, "sluice::condition", "everybody to have returned from their waits");
+}
+
+std::size_t condition::waiting() const noexcept {
+  const std::lock_guard hold(guard_);
+  return waiters_.size();
+}
+
+void condition::notify_one() noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  if (auto* const at = claim_front(waiters_)) wakes.add(*at->who);
+}
+
+void condition::notify_all() noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  // All are claimed now: none of them can time out or take a later notify_one any more.
+  while (auto* const at = claim_front(waiters_)) notified_.push_back(*at);
+  if (!chain_) wake_next(wakes);  // else the chain that is on its way will come to them
+}
+
+void condition::wake_next(wake_batch& wakes) noexcept {
+  chain_ = !notified_.empty();
+  if (!chain_) return;
+  auto& next = static_cast<place&>(notified_.pop_front());
+  next.wakes_next = true;
+  wakes.add(*next.who);
+}
+
+enlisted condition::enlist(place& at, waiter& who) noexcept {
+  const std::lock_guard hold(guard_);
+  at.wakes_next = false;
+  const auto joined = join(waiters_, at, who);
+  if (joined == enlisted::waiting) ++inside_;
+  return joined;
+}
+
+void condition::leave(place& at) noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  --inside_;
+  if (at.linked()) at.unlink();  // it timed out or was stopped
+  if (at.wakes_next) wake_next(wakes);
+}
+
+void condition::sleeper::enlist() noexcept {
+  const auto joined = condition_.enlist(place_, self_);
+  check(joined == enlisted::waiting, "sluice::condition", "no limit to be armed before the list");
+}
+
+waiter::state condition::sleeper::sleep(const wait_limits& limits) noexcept {
+  // It is in the list already, so a notifier that comes now finds it, and saves the system call.
+  spin_until(condition_.spin_, limits,
+             [this] { return self_.ended_by() != waiter::state::waiting; });
+  return self_.park(limits);
+}
+
+}  // namespace sluice

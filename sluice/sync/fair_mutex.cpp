@@ -1,0 +1,72 @@
+#include "sluice/sync/fair_mutex.hpp"
+
+#include <mutex>
+
+namespace sluice {
+
+fair_mutex::~fair_mutex() {
+  // An unlock that has already let the last owner in may still be about to release the guard.
+  const std::lock_guard hold(guard_);
+  check(word_.load(relaxed) == 0, "sluice::fair_mutex",
+        "neither owner nor waiters at its destruction");
+}
+
+std::size_t fair_mutex::waiting() const noexcept {
+  const std::lock_guard hold(guard_);
+  return waiters_.size();
+}
+
+void fair_mutex::lock_slowly() {
+  lock_op op(*this);
+  const auto ended = wait_blocking(op, {});
+  check(static_cast<bool>(ended), "sluice::fair_mutex", "an unlimited wait to end with the lock");
+}
+
+void fair_mutex::unlock_slowly(std::uint32_t seen) noexcept {
+  const auto owner = seen & owner_mask;
+  check(owner != 0, "sluice::fair_mutex", "to be locked when it is unlocked");
+  check(owner == coroutine || owner == seam::thread_number(), "sluice::fair_mutex",
+        "to be unlocked by the thread that locked it");
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  // Nobody but the owner and the holder of guard_ changes a word that has an owner.
+  auto* const next = claim_front<lock_op::node>(waiters_);
+  if (next == nullptr) {
+    word_.store(0, release);
+    return;
+  }
+  word_.store(next->owner | (waiters_.empty() ? 0 : has_waiters), release);
+  wakes.add(*next->who);
+}
+
+enlisted fair_mutex::lock_op::enlist(waiter& who) noexcept {
+  const std::lock_guard hold(mutex_.guard_);
+  for (auto seen = mutex_.word_.load(relaxed);;) {
+    if (seen == 0) {
+      if (mutex_.word_.compare_exchange_weak(seen, node_.owner, acquire, relaxed)) {
+        return enlisted::finished;
+      }
+      continue;
+    }
+    check((seen & owner_mask) != node_.owner || node_.owner == coroutine, "sluice::fair_mutex",
+          "not to be locked again by the thread that holds it");
+    if ((seen & has_waiters) != 0 ||
+        mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
+      break;
+    }
+  }
+  const auto joined = join(mutex_.waiters_, node_, who);
+  if (joined == enlisted::ended && mutex_.waiters_.empty()) {
+    mutex_.word_.fetch_and(~has_waiters, relaxed);
+  }
+  return joined;
+}
+
+void fair_mutex::lock_op::retract() noexcept {
+  const std::lock_guard hold(mutex_.guard_);
+  if (node_.linked()) node_.unlink();
+  // The lock still has an owner when somebody is in the list, so nobody needs to be served.
+  if (mutex_.waiters_.empty()) mutex_.word_.fetch_and(~has_waiters, relaxed);
+}
+
+}  // namespace sluice

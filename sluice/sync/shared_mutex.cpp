@@ -1,0 +1,253 @@
+#include "sluice/sync/shared_mutex.hpp"
+
+#include <array>
+#include <mutex>
+
+namespace sluice {
+namespace {
+
+// Which mutexes the calling thread reads, so that waiting for oneself is told instead of done.
+// A thread that reads more than `most` at once is not checked for the ones beyond.
+class reading_list {
+ public:
+  void add(const shared_mutex* m) noexcept {
+    for (auto& slot : slots_) {
+      if (slot == nullptr) {
+        slot = m;
+        return;
+      }
+    }
+  }
+  void remove(const shared_mutex* m) noexcept {
+    for (auto& slot : slots_) {
+      if (slot == m) {
+        slot = nullptr;
+        return;
+      }
+    }
+  }
+  bool has(const shared_mutex* m) const noexcept {
+    for (const auto* slot : slots_) {
+      if (slot == m) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t most = 4;
+  std::array<const shared_mutex*, most> slots_{};
+};
+
+constinit thread_local reading_list reading;
+
+}  // namespace
+
+shared_mutex::~shared_mutex() {
+  // Whoever has let the last owner in may still be about to release the guard.
+  const std::lock_guard hold(guard_);
+  check(word_.load(relaxed) == 0, "sluice::shared_mutex",
+        "neither owner, readers nor waiters at its destruction");
+}
+
+std::size_t shared_mutex::waiting_to_lock() const noexcept {
+  const std::lock_guard hold(guard_);
+  return writers_.size();
+}
+
+std::size_t shared_mutex::waiting_to_share() const noexcept {
+  const std::lock_guard hold(guard_);
+  return readers_.size();
+}
+
+std::size_t shared_mutex::waiting() const noexcept {
+  const std::lock_guard hold(guard_);
+  return writers_.size() + readers_.size();
+}
+
+void shared_mutex::lock() {
+  if (take_free(seam::thread_number())) return;
+  lock_op op(*this);
+  const auto ended = wait_blocking(op, {});
+  check(static_cast<bool>(ended), "sluice::shared_mutex", "an unlimited wait to end with the lock");
+}
+
+void shared_mutex::unlock() noexcept {
+  word mine = seam::thread_number();
+  // release: pairs with the acquire of whoever enters next.
+  if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
+}
+
+void shared_mutex::unlock_slowly(word seen) noexcept {
+  const auto owner = writer(seen);
+  check(owner != 0, "sluice::shared_mutex", "to be locked exclusively when it is unlocked");
+  check(owner == coroutine || owner == seam::thread_number(), "sluice::shared_mutex",
+        "to be unlocked by the thread that locked it");
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  // Nobody but the writer and the holder of guard_ changes a word that has a writer.
+  if (const auto entering = let_readers_in(wakes); entering > 0) {
+    word_.store(entering * one_reader | waiters_bit(), release);
+  } else if (!let_writer_in(wakes)) {
+    word_.store(0, release);
+  }
+}
+
+void shared_mutex::lock_shared() {
+  if (!enter_shared()) {
+    lock_shared_op op(*this);
+    const auto ended = wait_blocking(op, {});
+    check(static_cast<bool>(ended), "sluice::shared_mutex",
+          "an unlimited wait to end with the lock");
+  }
+  reading.add(this);
+}
+
+bool shared_mutex::try_lock_shared() noexcept {
+  if (!enter_shared()) return false;
+  reading.add(this);
+  return true;
+}
+
+status shared_mutex::lock_shared_within(const wait_limits& limits) {
+  const auto ended = block_on(lock_shared_op(*this), limits);
+  if (ended) reading.add(this);
+  return ended;
+}
+
+void shared_mutex::unlock_shared() noexcept {
+  reading.remove(this);
+  leave_shared();
+}
+
+bool shared_mutex::enter_shared() noexcept {
+  for (auto seen = word_.load(relaxed); (seen & (writer_mask | has_waiters)) == 0;) {
+    check(readers(seen) < 0xffff'ffff, "sluice::shared_mutex", "fewer than 2^32 readers");
+    // acquire: pairs with the release of the writer who left.
+    if (word_.compare_exchange_weak(seen, seen + one_reader, acquire, relaxed)) return true;
+  }
+  return false;
+}
+
+void shared_mutex::leave_shared() noexcept {
+  for (auto seen = word_.load(relaxed);;) {
+    check(readers(seen) > 0, "sluice::shared_mutex",
+          "a reader inside when unlock_shared is called");
+    // The last one hands over. It stays inside until it has the guard, so that nobody can be let
+    // in before, and destroy the mutex under it.
+    if (readers(seen) == 1 && (seen & has_waiters) != 0) return leave_shared_slowly();
+    // release: pairs with the acquire of the writer who enters next. Until then the word is changed
+    // by read-modify-writes only, so that writer synchronizes with every reader who left.
+    if (word_.compare_exchange_weak(seen, seen - one_reader, release, relaxed)) return;
+  }
+}
+
+void shared_mutex::leave_shared_slowly() noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  for (auto seen = word_.load(acquire);;) {
+    if (readers(seen) == 1 && (seen & has_waiters) != 0) break;
+    // Those who waited have gone, or readers were let in, before we had the guard.
+    if (word_.compare_exchange_weak(seen, seen - one_reader, release, acquire)) return;
+  }
+  // Only the last reader and the holder of guard_ change such a word, and we are both. The
+  // acquire above pairs with the releases of the readers who left before: they are passed on.
+  if (let_writer_in(wakes)) return;
+  const auto entering = let_readers_in(wakes);  // all writers have given up in the meantime
+  word_.store(entering == 0 ? 0 : entering * one_reader | waiters_bit(), release);
+}
+
+void shared_mutex::check_not_held(word seen, word me) const noexcept {
+  if (me == coroutine) return;
+  check(writer(seen) != me, "sluice::shared_mutex",
+        "not to be locked again by the thread that holds it exclusively");
+  check(!reading.has(this), "sluice::shared_mutex",
+        "not to be waited for by a thread that reads it: release the shared hold first");
+}
+
+auto shared_mutex::let_readers_in(wake_batch& wakes) noexcept -> word {
+  word entering = 0;
+  while (auto* const node = claim_front(readers_)) {
+    wakes.add(*node->who);
+    ++entering;
+  }
+  return entering;
+}
+
+bool shared_mutex::let_writer_in(wake_batch& wakes) noexcept {
+  auto* const node = claim_front<lock_op::node>(writers_);
+  if (node == nullptr) return false;
+  word_.store(node->owner | waiters_bit(), release);
+  wakes.add(*node->who);
+  return true;
+}
+
+auto shared_mutex::waiters_bit() const noexcept -> word {
+  return writers_.empty() && readers_.empty() ? 0 : has_waiters;
+}
+
+// Someone gave up. The mutex has an owner, for a free one has no list to leave.
+void shared_mutex::leave_list(wait_node& node) noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  if (node.linked()) node.unlink();
+  if (writers_.empty() && !readers_.empty() && writer(word_.load(relaxed)) == 0) {
+    // Only the writer who gave up held these readers back. Some readers are inside, and leave by
+    // compare-and-swap, so the word is added to. acquire: pairs with the writer before them all.
+    word_.fetch_add(let_readers_in(wakes) * one_reader, acq_rel);
+  }
+  mark_waiters();
+}
+
+void shared_mutex::mark_waiters() noexcept {
+  if (waiters_bit() == 0) word_.fetch_and(~has_waiters, relaxed);
+}
+
+enlisted shared_mutex::lock_op::enlist(waiter& who) noexcept {
+  const std::lock_guard hold(mutex_.guard_);
+  for (auto seen = mutex_.word_.load(relaxed);;) {
+    if (seen == 0) {
+      if (mutex_.word_.compare_exchange_weak(seen, node_.owner, acquire, relaxed)) {
+        return enlisted::finished;
+      }
+      continue;
+    }
+    mutex_.check_not_held(seen, node_.owner);
+    if ((seen & has_waiters) != 0 ||
+        mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
+      break;
+    }
+  }
+  const auto joined = join(mutex_.writers_, node_, who);
+  if (joined == enlisted::ended) mutex_.mark_waiters();
+  return joined;
+}
+
+void shared_mutex::lock_op::retract() noexcept {
+  mutex_.leave_list(node_);
+}
+
+enlisted shared_mutex::lock_shared_op::enlist(waiter& who) noexcept {
+  const std::lock_guard hold(mutex_.guard_);
+  for (auto seen = mutex_.word_.load(relaxed);;) {
+    if ((seen & (writer_mask | has_waiters)) == 0) {
+      if (mutex_.word_.compare_exchange_weak(seen, seen + one_reader, acquire, relaxed)) {
+        return enlisted::finished;
+      }
+      continue;
+    }
+    mutex_.check_not_held(seen, me_);
+    if ((seen & has_waiters) != 0 ||
+        mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
+      break;
+    }
+  }
+  const auto joined = join(mutex_.readers_, node_, who);
+  if (joined == enlisted::ended) mutex_.mark_waiters();
+  return joined;
+}
+
+void shared_mutex::lock_shared_op::retract() noexcept {
+  mutex_.leave_list(node_);
+}
+
+}  // namespace sluice

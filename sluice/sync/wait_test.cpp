@@ -1,0 +1,223 @@
+#include "sluice/sync/wait.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "sluice/sync/spin_lock.hpp"
+#include "sluice/sync/testing/coroutine.hpp"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The smallest primitive there is: one mark that is put down and taken away. Its operation writes
+// down what was asked of it, so that the tests see how a wait is conducted.
+class mark {
+ public:
+  class op {
+   public:
+    explicit op(mark& m) : mark_(m) {}
+    bool ready() const { return mark_.there_.load() > 0; }
+    bool attempt() {
+      const std::lock_guard hold(mark_.guard_);
+      ++mark_.attempts;
+      return mark_.take();
+    }
+    enlisted enlist(waiter& who) {
+      const std::lock_guard hold(mark_.guard_);
+      ++mark_.enlists;
+      if (mark_.take()) return enlisted::finished;
+      return join(mark_.list_, node_, who);
+    }
+    bool woken() { return true; }
+    void retract() {
+      const std::lock_guard hold(mark_.guard_);
+      ++mark_.retracts;
+      if (node_.linked()) node_.unlink();
+    }
+    spin_budget& spin() { return mark_.spin_; }
+    status result(status ended) const { return ended; }
+
+   private:
+    mark& mark_;
+    wait_node node_;
+  };
+
+  void put() {
+    wake_batch wakes;
+    const std::lock_guard hold(guard_);
+    if (auto* const node = claim_front(list_)) {
+      wakes.add(*node->who);
+    } else {
+      ++there_;
+    }
+  }
+  std::size_t waiting() {
+    const std::lock_guard hold(guard_);
+    return list_.size();
+  }
+
+  int attempts = 0;
+  int enlists = 0;
+  int retracts = 0;
+
+ private:
+  bool take() {
+    if (there_ == 0) return false;
+    --there_;
+    return true;
+  }
+
+  spin_lock guard_;
+  spin_budget spin_;
+  std::atomic<int> there_{0};
+  wait_list list_;
+};
+
+TEST(wait_test, WhatIsReadyIsTakenWithoutJoiningTheList) {
+  mark m;
+  m.put();
+  EXPECT_EQ(block_on(mark::op(m)), status::ok);
+  EXPECT_EQ(m.attempts, 1);
+  EXPECT_EQ(m.enlists, 0);
+}
+
+TEST(wait_test, AStopThatCameFirstTriesNothing) {
+  mark m;
+  m.put();
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_EQ(block_on(mark::op(m), {{}, source.get_token()}), status::stopped);
+  EXPECT_EQ(m.attempts, 0);
+}
+
+TEST(wait_test, ADeadlineThatHasPassedTriesOnceAndDoesNotJoin) {
+  mark m;
+  EXPECT_EQ(block_on(mark::op(m), {deadline::after(-1s), {}}), status::timed_out);
+  EXPECT_EQ(m.attempts, 1);
+  EXPECT_EQ(m.enlists, 0);
+}
+
+TEST(wait_test, AWaitThatEndsByALimitIsRetractedOnce) {
+  mark m;
+  EXPECT_EQ(block_on(mark::op(m), {deadline::after(1ms), {}}), status::timed_out);
+  EXPECT_EQ(m.enlists, m.retracts);
+  EXPECT_EQ(m.waiting(), 0U);
+}
+
+TEST(wait_test, AServedWaitIsNotRetracted) {
+  mark m;
+  std::jthread waits([&] { EXPECT_EQ(block_on(mark::op(m)), status::ok); });
+  eventually([&] { return m.waiting() == 1; });
+  m.put();
+  waits.join();
+  EXPECT_EQ(m.retracts, 0);
+}
+
+TEST(wait_test, ACoroutineThatIsReadyDoesNotSuspend) {
+  mark m;
+  m.put();
+  manual_sink sink;
+  bool done = false;
+  [](manual_sink&, mark& on, wait_limits limits, bool& out) -> detached {
+    (void)co_await awaitable<mark::op>(limits, on);
+    out = true;
+  }(sink, m, {}, done);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(sink.pending(), 0U);
+}
+
+TEST(wait_test, ACoroutineIsResumedOnItsSinkWhicheverWayItsWaitEnds) {
+  for (int way = 0; way < 3; ++way) {
+    mark m;
+    manual_sink sink;
+    manual_clock clock;
+    std::stop_source source;
+    std::optional<status> how;
+    [](manual_sink&, mark& on, wait_limits limits, std::optional<status>& out) -> detached {
+      out = co_await awaitable<mark::op>(limits, on);
+    }(sink, m, {deadline::after(1s, clock), source.get_token()}, how);
+    if (way == 0) m.put();
+    if (way == 1) clock.advance(1s);
+    if (way == 2) source.request_stop();
+    EXPECT_FALSE(how.has_value()) << "only its sink resumes it";
+    EXPECT_EQ(sink.pending(), 1U);
+    m.put();            // too late for it, whatever it was
+    clock.advance(1s);  // and so are these
+    source.request_stop();
+    EXPECT_EQ(sink.run_all(), 1U);
+    const status expected[] = {status::ok, status::timed_out, status::stopped};
+    EXPECT_EQ(*how, expected[way]);
+    EXPECT_EQ(clock.pending(), 0U) << "no timer is left behind";
+  }
+}
+
+TEST(wait_test, AStopWhileACoroutineIsBeingSetUpEndsIt) {
+  // The stop comes when its callback is in place and the wait is not yet linked.
+  class stops_when_enlisted {
+   public:
+    stops_when_enlisted(mark& m, std::stop_source s) : op_(m), source_(std::move(s)) {}
+    bool attempt() { return false; }
+    enlisted enlist(waiter& who) {
+      source_.request_stop();
+      return op_.enlist(who);
+    }
+    bool woken() { return op_.woken(); }
+    void retract() { op_.retract(); }
+    status result(status ended) { return ended; }
+
+   private:
+    mark::op op_;
+    std::stop_source source_;
+  };
+  mark m;
+  std::stop_source source;
+  std::optional<status> how;
+  [](mark& on, std::stop_source stop, std::optional<status>& out) -> detached {
+    wait_limits limits;
+    limits.stop = stop.get_token();
+    out = co_await awaitable<stops_when_enlisted>(limits, on, stop);
+  }(m, source, how);
+  ASSERT_TRUE(how.has_value());
+  EXPECT_EQ(*how, status::stopped);
+  EXPECT_EQ(m.waiting(), 0U);
+}
+
+TEST(wait_test, ABudgetGrowsWhenSpinningPaysAndShrinksWhenItDoesNot) {
+  spin_budget budget;
+  for (int i = 0; i < 100; ++i) budget.paid();
+  EXPECT_EQ(budget.pauses(), spin_budget::most);
+  for (int i = 0; i < 100; ++i) budget.wasted();
+  EXPECT_LT(budget.pauses(), spin_budget::least + 8);
+  EXPECT_GE(budget.pauses(), spin_budget::least);
+}
+
+TEST(wait_test, AHundredThousandResumptionsOnOneThreadNeedNoStack) {
+  // Two coroutines pass one permit back and forth; each resumption happens inside the other's
+  // release.
+  semaphore ping(0);
+  semaphore pong(0);
+  constexpr int rounds = 100'000;
+  int played = 0;
+  const auto player = [](semaphore& mine, semaphore& other, int& count) -> detached {
+    for (int i = 0; i < rounds; ++i) {
+      (void)co_await mine.async_acquire();
+      ++count;
+      other.release();
+    }
+  };
+  player(ping, pong, played);
+  player(pong, ping, played);
+  ping.release();
+  EXPECT_EQ(played, 2 * rounds);
+}
+
+}  // namespace
+}  // namespace sluice::testing
