@@ -1,0 +1,87 @@
+// The snippets of docs/concepts/waiting.md and README.md: one queue, awaited and blocked on.
+#include <chrono>
+#include <coroutine>
+#include <cstdio>
+#include <exception>
+#include <stop_token>
+#include <thread>
+
+#include "sluice/queue/bounded_queue.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/semaphore.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// The smallest coroutine type: it starts at once and belongs to nobody.
+struct fire_and_forget {
+  struct promise_type {
+    fire_and_forget get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+fire_and_forget add_up(sluice::bounded_queue<int>& numbers, int& sum, sluice::event& done) {
+  while (auto n = co_await numbers.async_pop()) sum += *n;
+  done.set();
+}
+
+// The consumer is a coroutine, the producer a thread: the queue does not mind.
+bool a_coroutine_takes_what_a_thread_gives() {
+  sluice::bounded_queue<int> numbers(4);
+  sluice::event done;
+  int sum = 0;
+  add_up(numbers, sum, done);
+  for (int i = 1; i <= 100; ++i) {
+    if (!numbers.push(i)) return false;
+  }
+  numbers.close();
+  done.wait();
+  return sum == 5050;
+}
+
+bool every_wait_has_these_forms(std::stop_token stop) {
+  sluice::bounded_queue<int> q(1);
+  bool all = true;
+  all &= q.try_pop().status() == sluice::status::empty;             // never waits
+  all &= q.try_pop_for(1ms).status() == sluice::status::timed_out;  // until a deadline
+  all &= q.try_pop_for(1ms, stop).status() == sluice::status::timed_out;
+  all &= q.pop_within({.deadline = sluice::deadline::after(1ms), .stop = stop}).status() ==
+         sluice::status::timed_out;
+  return all;
+}
+
+bool the_others_have_them_too(std::stop_token stop) {
+  sluice::mutex m;
+  sluice::semaphore slots(2);
+  sluice::event ready;
+  const bool locked = m.try_lock_for(1ms);
+  if (locked) m.unlock();
+  const auto slot = slots.acquire(stop);
+  const auto signal = ready.try_wait_for(1ms, stop);
+  return locked && slot && signal == sluice::status::timed_out;
+}
+
+// A stop that was asked for before the call wins, even over an item that is there.
+bool a_stop_wins() {
+  sluice::bounded_queue<int> q(1);
+  std::stop_source stop;
+  stop.request_stop();
+  return q.push(1) && q.pop(stop.get_token()).status() == sluice::status::stopped && q.size() == 1;
+}
+
+}  // namespace
+
+int main() {
+  const std::stop_source nobody_stops;
+  const bool all = a_coroutine_takes_what_a_thread_gives() &&
+                   every_wait_has_these_forms(nobody_stops.get_token()) &&
+                   the_others_have_them_too(nobody_stops.get_token()) && a_stop_wins();
+  std::puts(all ? "ok" : "failed");
+  return all ? 0 : 1;
+}

@@ -1,0 +1,42 @@
+#pragma once
+
+// What is checked of a Markdown document: its quotes of code and its links.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/architecture/source_tree.hpp"
+
+namespace sluice::documents {
+
+using architecture::findings;
+using architecture::source_file;
+using architecture::source_tree;
+
+// A fenced block, and the line of the document it begins on.
+struct block {
+  std::string language;
+  std::size_t line = 0;
+  std::vector<std::string_view> lines;
+};
+
+std::vector<block> blocks_of(std::string_view markdown);
+
+// True when the lines stand in the text one after the other, all indented by the same amount more.
+bool is_quoted_from(const std::vector<std::string_view>& quote, std::string_view text);
+
+// Every C++ block of every document must stand in a program of examples/ or docs/snippets/.
+findings check_quotes(const source_tree& tree);
+
+struct link {
+  std::size_t line = 0;
+  std::string target;  // without its #anchor; empty for a place in the same document
+};
+
+std::vector<link> links_of(std::string_view markdown);
+
+// `to`, as `from` writes it, as a path from the root of the repository.
+std::string resolve(std::string_view from, std::string_view to);
+
+}  // namespace sluice::documents

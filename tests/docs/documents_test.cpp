@@ -1,0 +1,95 @@
+#include "tests/docs/documents.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+namespace sluice::documents {
+namespace {
+
+const source_tree& repository() {
+  static const source_tree files = architecture::read_tree(SLUICE_SOURCE_DIR);
+  return files;
+}
+
+template <class F>
+void for_each_document(F visit) {
+  for (const source_file& file : repository()) {
+    if (file.path.ends_with(".md")) visit(file);
+  }
+}
+
+TEST(Documents, QuoteOnlyCodeThatIsCompiled) {
+  std::size_t quotes = 0;
+  for_each_document([&](const source_file& file) {
+    for (const block& b : blocks_of(file.text)) quotes += b.language == "cpp" ? 1U : 0U;
+  });
+  std::printf("%zu quotes of C++\n", quotes);
+  EXPECT_GT(quotes, 0U);
+  const auto found = check_quotes(repository());
+  EXPECT_TRUE(found.empty()) << to_string(found);
+}
+
+TEST(Documents, LinkToWhatIsThere) {
+  findings found;
+  for_each_document([&](const source_file& file) {
+    for (const link& l : links_of(file.text)) {
+      if (l.target.empty()) continue;
+      const auto path = std::filesystem::path(SLUICE_SOURCE_DIR) / resolve(file.path, l.target);
+      if (!std::filesystem::exists(path)) {
+        found.push_back({file.path, l.line, "a link to " + l.target + ", which is not there"});
+      }
+    }
+  });
+  EXPECT_TRUE(found.empty()) << to_string(found);
+}
+
+TEST(Documents, AreAllInTheIndex) {
+  std::set<std::string> listed;
+  for_each_document([&](const source_file& file) {
+    if (file.path != "docs/README.md") return;
+    for (const link& l : links_of(file.text)) listed.insert(resolve(file.path, l.target));
+  });
+  for_each_document([&](const source_file& file) {
+    if (!file.path.starts_with("docs/") || file.path == "docs/README.md") return;
+    EXPECT_TRUE(listed.contains(file.path)) << file.path << " is not in docs/README.md";
+  });
+}
+
+constexpr std::string_view program = "int main() {\n  if (a) {\n    b();\n\n    c();\n  }\n}\n";
+
+TEST(Quote, MayBeIndentedLess) {
+  EXPECT_TRUE(is_quoted_from({"if (a) {", "  b();"}, program));
+  EXPECT_TRUE(is_quoted_from({"b();", "", "c();"}, program));
+  EXPECT_TRUE(is_quoted_from({"  }", "}"}, program));
+}
+
+TEST(Quote, MayNotDifferInAnythingElse) {
+  EXPECT_FALSE(is_quoted_from({"b();", "c();"}, program));      // the empty line is missing
+  EXPECT_FALSE(is_quoted_from({"if (a) {", "b();"}, program));  // another shape
+  EXPECT_FALSE(is_quoted_from({"(a) {"}, program));             // half a line
+  EXPECT_FALSE(is_quoted_from({"b();", "", "d();"}, program));  // another call
+  EXPECT_FALSE(is_quoted_from({"c();", "", "}", "}", "}"}, program));
+}
+
+TEST(Quote, IsLookedForInExamplesAndSnippetsOnly) {
+  const source_tree tree = {{"README.md", "```cpp\nrun();\n```\n"},
+                            {"sluice/base/x.cpp", "run();\n"}};
+  EXPECT_EQ(check_quotes(tree).size(), 1U);
+  const source_tree quoted = {{"README.md", "```cpp\nrun();\n```\n"},
+                              {"examples/x.cpp", "  run();\n"}};
+  EXPECT_TRUE(check_quotes(quoted).empty());
+}
+
+TEST(Link, IsRelativeToItsDocument) {
+  const auto links = links_of("see [a](../x/y.md#part), [b](https://a.b/c) and [c](#here)\n");
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(resolve("docs/guides/g.md", links[0].target), "docs/x/y.md");
+  EXPECT_EQ(links[1].target, "");
+}
+
+}  // namespace
+}  // namespace sluice::documents
