@@ -51,7 +51,7 @@ bool every_wait_has_these_forms(std::stop_token stop) {
   all &= q.try_pop().status() == sluice::status::empty;             // never waits
   all &= q.try_pop_for(1ms).status() == sluice::status::timed_out;  // until a deadline
   all &= q.try_pop_for(1ms, stop).status() == sluice::status::timed_out;
-  all &= q.pop_within({.deadline = sluice::deadline::after(1ms), .stop = stop}).status() ==
+  all &= q.pop_within({sluice::deadline::after(1ms), stop}).status() ==
          sluice::status::timed_out;
   return all;
 }

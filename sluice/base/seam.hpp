@@ -3,8 +3,8 @@
 // The one place where the library touches the operating system's scheduler: parking and waking a
 // thread, pausing, yielding, asking for the time, naming the calling thread.
 //
-// A build with SLUICE_SIM links another seam.cpp, in which a deterministic scheduler runs one thread
-// at a time and time is virtual. So nothing outside base/ may call the OS, std::this_thread
+// A build with SLUICE_SIM links another seam.cpp, in which a deterministic scheduler runs one
+// thread at a time and time is virtual. So nothing outside base/ may call the OS, std::this_thread
 // or a standard lock (a test looks).
 
 #include <chrono>

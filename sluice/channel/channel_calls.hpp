@@ -2,8 +2,9 @@
 
 // The words of a channel's two ends, written once for `channel`, `send_only` and `receive_only`.
 //
-// A null end (a default-constructed view) is never ready, as a nil channel in Go: a call on it
-// waits until its deadline or stop, and one that could wait for ever is a broken contract.
+// A null end (a default-constructed view) is never ready, as a nil channel in Go: a blocking call on
+// it waits until its deadline or stop; one that could wait for ever is a broken contract, and so are
+// the awaited and the batch calls, which need a channel.
 
 #include <chrono>
 #include <cstddef>
@@ -70,9 +71,12 @@ class send_calls {
   status send(T&& item) { return at() ? at()->push(std::move(item)) : within(item, {}); }
   status send(const T& item) { return send(T(item)); }
   status send(T&& item, std::stop_token stop) { return within(item, {{}, std::move(stop)}); }
+  status send(const T& item, std::stop_token stop) { return send(T(item), std::move(stop)); }
 
   // Never waits: full when there is neither room nor a receiver.
-  status try_send(T&& item) { return at() ? at()->try_push(std::move(item)) : status::full; }
+  status try_send(T&& item) {
+    return at() ? at()->try_push(std::move(item)) : status(status::full);
+  }
   status try_send(const T& item) { return try_send(T(item)); }
 
   template <class Rep, class Period>
@@ -80,10 +84,20 @@ class send_calls {
                       std::stop_token stop = {}) {
     return within(item, {deadline::after(wait), std::move(stop)});
   }
+  template <class Rep, class Period>
+  status try_send_for(const T& item, std::chrono::duration<Rep, Period> wait,
+                      std::stop_token stop = {}) {
+    return try_send_for(T(item), wait, std::move(stop));
+  }
   template <class Clock, class Duration>
   status try_send_until(T&& item, std::chrono::time_point<Clock, Duration> when,
                         std::stop_token stop = {}) {
     return within(item, {deadline::at(when), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_send_until(const T& item, std::chrono::time_point<Clock, Duration> when,
+                        std::stop_token stop = {}) {
+    return try_send_until(T(item), when, std::move(stop));
   }
   // Moves from `item` only when it returns ok or dropped.
   status send_within(T& item, const wait_limits& limits) { return within(item, limits); }

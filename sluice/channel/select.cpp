@@ -21,6 +21,7 @@ class select_op::random_order {
     std::swap(begin()[step], begin()[step + thread_random().below(left)]);
     return begin()[step];
   }
+  std::size_t drawn(std::size_t step) noexcept { return begin()[step]; }
 
  private:
   std::uint32_t* begin() noexcept { return many_.empty() ? few_.data() : many_.data(); }
@@ -30,8 +31,9 @@ class select_op::random_order {
   std::vector<std::uint32_t> many_;
 };
 
-select_op::select_op(std::span<select_case* const> cases) : cases_(cases) {
-  for (const auto* c : cases_) all_null_ = all_null_ && c->lock() == nullptr;
+bool select_op::can_be_ready() const noexcept {
+  return std::any_of(cases_.begin(), cases_.end(),
+                     [](const auto* c) { return c->lock() != nullptr; });
 }
 
 bool select_op::ready() const noexcept {
@@ -48,17 +50,24 @@ spin_budget& select_op::spin() noexcept {
   return mine;
 }
 
+bool select_op::attempt_case(std::size_t index) {
+  auto& candidate = *cases_[index];
+  if (candidate.lock() == nullptr || !candidate.hint()) return false;
+  wake_batch wakes;
+  const std::lock_guard hold(*candidate.lock());
+  if (!candidate.attempt(wakes)) return false;
+  chosen_ = index;
+  return true;
+}
+
 bool select_op::attempt() {
+  if (cases_.empty()) return false;
+  // The first draw is enough when most are ready; the order for the rest is drawn only if not.
+  // Every ready case is as likely as any other in both steps, so also in all.
+  if (attempt_case(thread_random().below(static_cast<std::uint32_t>(cases_.size())))) return true;
   random_order order(cases_.size());
   for (std::size_t step = 0; step < cases_.size(); ++step) {
-    const auto index = order.next(step);
-    auto& candidate = *cases_[index];
-    if (candidate.lock() == nullptr || !candidate.hint()) continue;
-    wake_batch wakes;
-    const std::lock_guard hold(*candidate.lock());
-    if (!candidate.attempt(wakes)) continue;
-    chosen_ = index;
-    return true;
+    if (attempt_case(order.next(step))) return true;
   }
   return false;
 }
@@ -84,21 +93,46 @@ void select_op::unlock_all() {
   for (auto left = lock_count_; left > 0; --left) first[left - 1]->unlock();
 }
 
-enlisted select_op::enlist(waiter& who) {
-  wake_batch wakes;
-  random_order order(cases_.size());
-  lock_all();
+bool select_op::attempt_locked(random_order& order, wake_batch& wakes) {
   for (std::size_t step = 0; step < cases_.size(); ++step) {
     const auto index = order.next(step);
     auto& candidate = *cases_[index];
     if (candidate.lock() == nullptr || !candidate.attempt(wakes)) continue;
     chosen_ = index;
+    return true;
+  }
+  return false;
+}
+
+bool select_op::attempt_at_one_moment() {
+  if (attempt()) return true;
+  // One channel looks at one moment already. With more, an item may have moved from a case not
+  // yet looked at to one that was: only with all locks held does "none is ready" hold for all.
+  if (cases_.size() < 2) return false;
+  wake_batch wakes;
+  random_order order(cases_.size());
+  lock_all();
+  const bool done = attempt_locked(order, wakes);
+  unlock_all();
+  return done;
+}
+
+enlisted select_op::enlist(waiter& who) {
+  wake_batch wakes;
+  random_order order(cases_.size());
+  lock_all();
+  if (attempt_locked(order, wakes)) {
     unlock_all();
     return enlisted::finished;
   }
   who_ = &who;
-  for (auto* c : cases_) {
-    if (c->lock() != nullptr) c->link(who);
+  if (lock_count_ == 0) {  // null cases only: no lock keeps this select in place once committed
+    return who.commit() ? enlisted::waiting : enlisted::ended;
+  }
+  // In the order drawn: of two cases on the same channel either may be the one to be served.
+  for (std::size_t step = 0; step < cases_.size(); ++step) {
+    auto& candidate = *cases_[order.drawn(step)];
+    if (candidate.lock() != nullptr) candidate.link(who);
   }
   const bool waits = who.commit();
   if (!waits) {
@@ -143,16 +177,20 @@ selected select_op::result(status ended) {
   return {status::ok, chosen_};
 }
 
+void select_op::check_can_end(const wait_limits& limits) const noexcept {
+  check(can_be_ready() || !limits.deadline.is_never() || limits.stop.stop_possible(),
+        "sluice::select", "a channel, a deadline or a stop_token: this would wait for ever");
+}
+
 selected select_within(const wait_limits& limits, std::span<select_case* const> cases) {
   select_op op(cases);
-  check(op.can_be_ready() || !limits.deadline.is_never() || limits.stop.stop_possible(),
-        "sluice::select", "a channel, a deadline or a stop_token: this would wait for ever");
+  op.check_can_end(limits);
   return block_on(op, limits);
 }
 
 selected try_select(std::span<select_case* const> cases) {
   select_op op(cases);
-  return op.result(op.attempt() ? status::ok : status::empty);
+  return op.result(op.attempt_at_one_moment() ? status::ok : status::empty);
 }
 
 }  // namespace sluice

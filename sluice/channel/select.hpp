@@ -6,9 +6,10 @@
 // Guarantees: threads and coroutines alike; any number of channels, any mix, the same channel more
 // than once. Fair: among cases that are ready each is equally likely. A case that was not chosen
 // consumed nothing and gave nothing. A receive case is ready also when its channel is closed and
-// drained, a send case when its channel is closed: the handler hears `closed`. A case on a null
-// end is never ready. The handler of the chosen case runs on the caller (for `async_select`: where
-// the coroutine resumes) after every lock is released.
+// drained, a send case when its channel is closed: the handler hears `closed`. A send case on a
+// channel that rejects is always ready, and hears `full`; on one that drops it is a broken contract.
+// A case on a null end is never ready. The handler of the chosen case runs on the caller (for
+// `async_select`: where the coroutine resumes) after every lock is released.
 // Cancel safety: a select that timed out or was stopped did nothing.
 // Cost: ready at once, one short lock; otherwise all channels are locked once in address order to
 // stand in every line. No allocation up to 16 cases.
@@ -21,6 +22,8 @@
 //     try_select_for(50ms, ...)  // or timed_out
 //     select(stop_token, ...)    // or stopped
 //     co_await async_select({}, ...)
+// Known trouble: g++ 12 destroys twice a lambda that stands inside a co_await expression and holds
+// anything with a destructor. Make such a case before, by name, and await a select of it.
 
 #include <array>
 #include <chrono>
@@ -76,20 +79,24 @@ auto on_send(Channel&& to, Item&& item) {
 // The wait behind every form of select (see wait.hpp).
 class select_op {
  public:
-  explicit select_op(std::span<select_case* const> cases);
+  explicit select_op(std::span<select_case* const> cases) noexcept : cases_(cases) {}
 
   bool ready() const noexcept;
-  bool attempt();
+  bool attempt();                // case by case
+  bool attempt_at_one_moment();  // false: there was a moment at which none was ready
   enlisted enlist(waiter& who);
   bool woken();
   void retract();
   bool spins_linked() const noexcept;
   spin_budget& spin() noexcept;
   selected result(status ended);
-  bool can_be_ready() const noexcept { return !all_null_; }
+  void check_can_end(const wait_limits& limits) const noexcept;
 
  private:
   class random_order;
+  bool can_be_ready() const noexcept;
+  bool attempt_case(std::size_t index);
+  bool attempt_locked(random_order& order, wake_batch& wakes);  // all locks held
   void lock_all();
   void unlock_all();
 
@@ -98,10 +105,9 @@ class select_op {
   std::span<select_case* const> cases_;
   std::size_t chosen_ = selected::none;
   waiter* who_ = nullptr;
-  bool all_null_ = true;
-  std::size_t lock_count_ = 0;  // 0: not sorted yet
-  std::array<spin_lock*, few> few_locks_{};
-  std::vector<spin_lock*> many_locks_;
+  std::size_t lock_count_ = 0;               // 0: not sorted yet
+  std::array<spin_lock*, few> few_locks_;    // the first lock_count_ are set
+  std::vector<spin_lock*> many_locks_;       // in their place for more
 };
 
 // For a number of cases known at run time.
@@ -157,6 +163,7 @@ template <select_alternative... Cases>
 auto async_select(wait_limits limits, Cases&&... cases) {
   constexpr auto count = sizeof...(Cases);
   const std::array<select_case*, count> all{&cases...};
+  select_op(std::span<select_case* const>(all)).check_can_end(limits);
   return awaitable<detail::async_select_op<count>>(std::move(limits), all);
 }
 

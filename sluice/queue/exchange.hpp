@@ -68,7 +68,8 @@ struct queue_stats {
   std::size_t high_water = 0;  // the most items ever inside at once
 };
 
-// How far a batch push came: `count` items were accepted, in order; the rest are the caller's.
+// How far a batch push came: the first `count` items were accepted or, by a dropping policy,
+// dropped; the rest are the caller's.
 struct [[nodiscard]] batch_result {
   std::size_t count = 0;
   sluice::status status = sluice::status::ok;  // ok exactly when all were accepted
@@ -106,6 +107,7 @@ class exchange {
   }
   status push(const T& item) { return push(T(item)); }
   status push(T&& item, std::stop_token stop) { return push_within(item, {{}, std::move(stop)}); }
+  status push(const T& item, std::stop_token stop) { return push(T(item), std::move(stop)); }
 
   // Never waits: `full` also when the policy is block.
   status try_push(T&& item) {
@@ -120,10 +122,20 @@ class exchange {
                       std::stop_token stop = {}) {
     return push_within(item, {deadline::after(wait), std::move(stop)});
   }
+  template <class Rep, class Period>
+  status try_push_for(const T& item, std::chrono::duration<Rep, Period> wait,
+                      std::stop_token stop = {}) {
+    return try_push_for(T(item), wait, std::move(stop));
+  }
   template <class Clock, class Duration>
   status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
                         std::stop_token stop = {}) {
     return push_within(item, {deadline::at(when), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_push_until(const T& item, std::chrono::time_point<Clock, Duration> when,
+                        std::stop_token stop = {}) {
+    return try_push_until(T(item), when, std::move(stop));
   }
   // The general form. Moves from `item` only when it returns ok or dropped.
   status push_within(T& item, const wait_limits& limits);
@@ -193,7 +205,7 @@ class exchange {
   ~exchange();
 
   // For a store whose items become ready by themselves (time): look again.
-  void reconsider();
+  void reconsider(wake_batch& wakes);
 
  private:
   template <class, class>
@@ -233,6 +245,7 @@ class exchange {
   // One try. False: would have to wait (`done` then says full or empty).
   bool offer(T& item, status& done);
   bool offer_dropping(T& item, std::size_t weight, status& done);
+  bool offer_some(std::span<T> items, batch_result& result);
   bool poll(std::optional<T>& slot, status& done);
 
   // All below: lock_ held.
@@ -258,12 +271,18 @@ class exchange {
   void set_size(std::size_t size) noexcept { size_.store(size, relaxed); }
   bool landed(node& n, line& mine) noexcept;
 
+  // A store with an opinion on what matters may say that the incoming item is the one to drop.
+  bool matters_least(const T& item) const {
+    if constexpr (requires { store_.matters_least(item); }) return store_.matters_least(item);
+    return false;
+  }
   bool drops() const noexcept {
     return overflow_ != overflow::block && overflow_ != overflow::reject;
   }
   std::size_t weigh(const T& item) const { return weigh_ ? weigh_(item) : 0; }
   void report(bin& dropped);
   void note_rejected() noexcept;
+  void gave_up(status why);
   status wait_push(T& item, const wait_limits& limits);
   outcome<T> wait_pop(const wait_limits& limits);
   static outcome<T> to_outcome(std::optional<T>& slot, status done) {

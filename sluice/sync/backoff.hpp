@@ -10,7 +10,7 @@
 // Guarantees: the bound doubles from `least` to `most`; each wait is uniform in [bound/2, bound],
 // so neither side can be shadowed for ever. The same seed gives the same waits. Belongs to one
 // thread. `pause` stays on the core for short waits, then yields it, then naps.
-// Cost: 32 bytes, no allocation.
+// Cost: 40 bytes, no allocation.
 //
 //     for (backoff again; !try_both(); ) again.pause();
 

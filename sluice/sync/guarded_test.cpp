@@ -190,7 +190,7 @@ TYPED_TEST(GuardedByALimitedLock, EveryLimitSaysWhyItEnded) {
   EXPECT_EQ(number.try_lock_until(std::chrono::system_clock::now()).status(), status::timed_out);
   std::stop_source stop;
   EXPECT_EQ(number.try_lock_for(1ms, stop.get_token()).status(), status::timed_out);
-  EXPECT_EQ(std::as_const(number).lock_within({.deadline = deadline::after(0s)}).status(),
+  EXPECT_EQ(std::as_const(number).lock_within({deadline::after(0s)}).status(),
             status::timed_out);
   std::jthread stopper([&] {
     eventually([&] { return number.waiting() == 1; });
@@ -240,8 +240,8 @@ TYPED_TEST(GuardedByALimitedLock, ACoroutineThatTimedOutOrWasStoppedHoldsNothing
   };
   {
     const auto mine = number.lock();
-    work({.deadline = deadline::after(1s, clock)});
-    work({.stop = stop.get_token()});
+    work({deadline::after(1s, clock)});
+    work({stop.get_token()});
     EXPECT_EQ(number.waiting(), 2U);
     clock.advance(1s);
     stop.request_stop();
@@ -284,7 +284,7 @@ TEST(GuardedShared, EveryLimitOfAReaderSaysWhyItEnded) {
   EXPECT_EQ(number.try_read_for(1ms).status(), status::timed_out);
   EXPECT_EQ(number.try_read_for(1ms, stop.get_token()).status(), status::timed_out);
   EXPECT_EQ(number.try_read_until(std::chrono::system_clock::now()).status(), status::timed_out);
-  EXPECT_EQ(number.read_within({.deadline = deadline::after(0s)}).status(), status::timed_out);
+  EXPECT_EQ(number.read_within({deadline::after(0s)}).status(), status::timed_out);
   std::jthread stopper([&] {
     eventually([&] { return number.waiting() == 1; });
     stop.request_stop();
@@ -398,7 +398,7 @@ TEST(Guarded, AnAccessCanWaitInTheMiddleOfAStepAndTellsWhatItChangedBefore) {
   *held = 1;
   held.wait([](int n) { return n == 2; });  // hangs unless the other is told of the 1
   EXPECT_EQ(*held, 2);
-  EXPECT_EQ(held.wait_within({.deadline = deadline::after(0s)}, [](int n) { return n == 3; }),
+  EXPECT_EQ(held.wait_within({deadline::after(0s)}, [](int n) { return n == 3; }),
             status::timed_out);
   EXPECT_TRUE(held) << "the lock is held again, also after a wait that failed";
 }
@@ -415,7 +415,7 @@ TEST(Guarded, ACoroutineWaitsForAChange) {
     ended.push_back(how);
   };
   work(5, {});
-  work(6, {.deadline = deadline::after(1s, clock)});
+  work(6, {deadline::after(1s, clock)});
   EXPECT_EQ(number.waiting_for_change(), 2U);
   number.with([](int& n) { n = 4; });
   EXPECT_EQ(number.waiting_for_change(), 2U);

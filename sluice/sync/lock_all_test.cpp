@@ -174,7 +174,7 @@ TEST(LockAll, TheDeadlineMayBeOnAnyClock) {
   holder other(b);
   status ended = status::ok;
   std::jthread taker([&] {
-    ended = lock_all_within({.deadline = deadline::after(1s, clock)}, a, b).status();
+    ended = lock_all_within({deadline::after(1s, clock)}, a, b).status();
   });
   eventually([&] { return clock.pending() == 1; });
   clock.advance(1s);

@@ -8,7 +8,7 @@
 // wait; it must not throw. What the awaitable refers to must live until then.
 // Cost: one allocation.
 //
-//     on_done([&] { return queue.async_pop({.deadline = deadline::after(1s)}); },
+//     on_done([&] { return queue.async_pop({deadline::after(1s)}); },
 //             [](outcome<job> j) { ... });
 
 #include <coroutine>

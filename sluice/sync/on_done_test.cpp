@@ -34,7 +34,7 @@ TEST(OnDone, TellsThatTheDeadlinePassedAndTookNothing) {
   manual_clock clock;
   semaphore permits(0);
   status seen = status::ok;
-  on_done([&] { return permits.async_acquire(1, {.deadline = deadline::after(5s, clock)}); },
+  on_done([&] { return permits.async_acquire(1, {deadline::after(5s, clock)}); },
           [&](status s) { seen = s; });
   clock.advance(5s);
   EXPECT_EQ(seen, status::timed_out);

@@ -11,11 +11,11 @@
 // release. Destroying it with waiters inside is a broken contract, as is asking for 0 or less, or
 // releasing past the largest count.
 // Cancel safety: a wait that timed out or was stopped took no permit.
-// Cost: 64 bytes, no allocation; uncontended one exchange and one store.
+// Cost: 32 bytes, no allocation; uncontended one exchange and one store.
 //
 //     semaphore slots(8);
 //     slots.acquire();  ...  slots.release();
-//     if (slots.try_acquire_for(100ms, {.count = 3}) ...
+//     if (slots.try_acquire_for(100ms, 3)) ...
 //     co_await slots.async_acquire();
 
 #include <chrono>

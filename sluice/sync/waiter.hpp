@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <stop_token>
+#include <utility>
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/clock.hpp"
@@ -31,8 +32,15 @@
 
 namespace sluice {
 
-// When a wait gives up. Default: never.
+// When a wait gives up: never, at a deadline, when asked to stop, or at whichever comes first.
+// Written as `deadline::after(1s)`, `token`, or `{deadline::after(1s), token}`. It has constructors
+// because g++ 12 destroys an aggregate temporary twice when it stands in a co_await expression.
 struct wait_limits {
+  wait_limits() = default;
+  wait_limits(sluice::deadline until, std::stop_token asked = {}) noexcept
+      : deadline(until), stop(std::move(asked)) {}
+  wait_limits(std::stop_token asked) noexcept : stop(std::move(asked)) {}
+
   sluice::deadline deadline{};
   std::stop_token stop{};
 };

@@ -46,14 +46,12 @@ class exchange<T, Store>::push_op {
     return try_locked(wakes, turn::mine);
   }
   void retract() {
-    wake_batch wakes;
     const std::lock_guard hold(exchange_.lock_);
     if (node_.linked()) exchange_.producers_.remove(node_);
-    exchange_.serve(wakes);  // a lighter item behind it may fit
   }
   status result(status ended) {
     if (!ended) {
-      if (ended == status::timed_out) exchange_.note_rejected();
+      exchange_.gave_up(ended);
       return ended;
     }
     if (node_.error) std::rethrow_exception(node_.error);
@@ -156,23 +154,38 @@ outcome<T> exchange<T, Store>::wait_pop(const wait_limits& limits) {
 
 // ---- batches
 
+// Stops at the first that was turned away. One that was dropped has left the caller's hands: the
+// batch goes on, and is not ok. False: the next one would have to wait.
 template <class T, class Store>
-batch_result exchange<T, Store>::try_push_all(std::span<T> items) {
-  batch_result result;
+bool exchange<T, Store>::offer_some(std::span<T> items, batch_result& result) {
+  const auto is_gone = [&result](status done) {
+    if (done == status::ok || done == status::dropped) ++result.count;
+    if (done != status::ok) result.status = done;
+    return done == status::ok || done == status::dropped;
+  };
+  status done = status::ok;
   if (drops() || weigh_) {  // the user's code runs between the items: not under one lock
     for (T& item : items) {
-      if (!offer(item, result.status)) return result;
-      if (result.status != status::ok && result.status != status::dropped) return result;
-      ++result.count;
+      if (!offer(item, done)) return false;
+      if (!is_gone(done)) return true;
     }
-    return result;
+    return true;
   }
   wake_batch wakes;
   const std::lock_guard hold(lock_);
   for (T& item : items) {
-    if (!offer_locked(item, 0, result.status, wakes, nullptr, turn::any)) return result;
-    if (!result.status) return result;
-    ++result.count;
+    if (!offer_locked(item, 0, done, wakes, nullptr, turn::any)) return false;
+    if (!is_gone(done)) return true;
+  }
+  return true;
+}
+
+template <class T, class Store>
+batch_result exchange<T, Store>::try_push_all(std::span<T> items) {
+  batch_result result;
+  if (!offer_some(items, result)) {
+    result.status = status::full;
+    note_rejected();
   }
   return result;
 }
@@ -181,16 +194,13 @@ template <class T, class Store>
 batch_result exchange<T, Store>::push_all(std::span<T> items, const wait_limits& limits) {
   batch_result result;
   if (limits.stop.stop_requested()) return {0, items.empty() ? status::ok : status::stopped};
-  for (;;) {
-    const auto some = try_push_all(items.subspan(result.count));
-    result.count += some.count;
-    result.status = some.status;
-    if (result.count == items.size() || result.status != status::full) return result;
-    // No room now: wait for the next one as a single push would.
+  while (!offer_some(items.subspan(result.count), result)) {
+    // Only a queue that blocks comes here: wait for the next one as a single push would.
     result.status = push_within(items[result.count], limits);
-    if (!result.status && result.status != status::dropped) return result;
-    if (++result.count == items.size()) return result;
+    if (!result.status) break;
+    ++result.count;
   }
+  return result;
 }
 
 template <class T, class Store>

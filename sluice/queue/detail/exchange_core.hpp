@@ -211,11 +211,16 @@ bool exchange<T, Store>::hand_to_consumer(T& item, wake_batch& wakes) {
     node& next = consumers_.front();
     consumers_.remove(next);
     if (!next.who->try_claim(next)) continue;
-    next.slot->emplace(std::move(item));
+    wakes.add(*next.who);
+    try {
+      next.slot->emplace(std::move(item));
+    } catch (...) {
+      next.error = std::current_exception();  // it is claimed: it must hear something
+      continue;
+    }
     next.result = status::ok;
     ++stats_.pushed;
     ++stats_.popped;
-    wakes.add(*next.who);
     return true;
   }
   return false;
@@ -227,11 +232,16 @@ bool exchange<T, Store>::take_from_producer(std::optional<T>& slot, wake_batch& 
     node& next = producers_.front();
     producers_.remove(next);
     if (!next.who->try_claim(next)) continue;
-    slot.emplace(std::move(*next.item));
+    wakes.add(*next.who);
+    try {
+      slot.emplace(std::move(*next.item));
+    } catch (...) {
+      next.error = std::current_exception();
+      continue;
+    }
     next.result = status::ok;
     ++stats_.pushed;
     ++stats_.popped;
-    wakes.add(*next.who);
     return true;
   }
   return false;
@@ -245,7 +255,12 @@ bool exchange<T, Store>::offer_locked(T& item, std::size_t weight, status& done,
     return true;
   }
   if (fits(weight) && (whose == turn::mine || !overtakes())) [[likely]] {
-    accept(item, weight);
+    try {
+      accept(item, weight);
+    } catch (...) {
+      serve(wakes, 1);  // the room is still there, and this thread may have been woken for it
+      throw;
+    }
     serve(wakes, whose == turn::mine ? 1 : 0);
     done = status::ok;
     return true;
@@ -261,7 +276,7 @@ bool exchange<T, Store>::offer_locked(T& item, std::size_t weight, status& done,
     return true;
   }
   if (overflow_ == overflow::block) return false;
-  if (overflow_ == overflow::drop_newest) {
+  if (overflow_ == overflow::drop_newest || matters_least(item)) {
     dropped->add(std::move(item));
     ++stats_.dropped;
     done = status::dropped;
@@ -278,7 +293,12 @@ template <class T, class Store>
 bool exchange<T, Store>::poll_locked(std::optional<T>& slot, status& done, wake_batch& wakes,
                                      turn whose) {
   if (store_.ready()) [[likely]] {
-    release_one([&](T&& item) { slot.emplace(std::move(item)); });
+    try {
+      release_one([&](T&& item) { slot.emplace(std::move(item)); });
+    } catch (...) {
+      serve(wakes, 1);  // the item is still there, and this thread may have been woken for it
+      throw;
+    }
     ++stats_.popped;
     serve(wakes, whose == turn::mine ? 1 : 0);
     done = status::ok;
@@ -311,10 +331,13 @@ template <class T, class Store>
 bool exchange<T, Store>::offer_dropping(T& item, std::size_t weight, status& done) {
   bin dropped;
   bool finished = false;
-  {
+  try {
     wake_batch wakes;
     const std::lock_guard hold(lock_);
     finished = offer_locked(item, weight, done, wakes, &dropped, turn::any);
+  } catch (...) {
+    report(dropped);  // what made room is gone, also when the item then could not be moved in
+    throw;
   }
   report(dropped);
   return finished;
@@ -341,6 +364,14 @@ void exchange<T, Store>::note_rejected() noexcept {
 }
 
 template <class T, class Store>
+void exchange<T, Store>::gave_up(status why) {
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  if (why == status::timed_out) ++stats_.rejected;
+  serve(wakes);  // a lighter item behind it may fit
+}
+
+template <class T, class Store>
 bool exchange<T, Store>::close() {
   wake_batch wakes;
   const std::lock_guard hold(lock_);
@@ -351,8 +382,7 @@ bool exchange<T, Store>::close() {
 }
 
 template <class T, class Store>
-void exchange<T, Store>::reconsider() {
-  wake_batch wakes;
+void exchange<T, Store>::reconsider(wake_batch& wakes) {
   const std::lock_guard hold(lock_);
   serve_waiting(wakes, 0);
 }

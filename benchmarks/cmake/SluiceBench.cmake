@@ -1,0 +1,46 @@
+# What all benchmarks share: the runner, the reports, threads and child processes.
+add_library(sluice_bench_harness STATIC EXCLUDE_FROM_ALL
+  harness.cpp report.cpp threads.cpp child_process.cpp)
+sluice_compile_options(sluice_bench_harness)
+target_include_directories(sluice_bench_harness PUBLIC "${PROJECT_SOURCE_DIR}")
+target_link_libraries(sluice_bench_harness PUBLIC Threads::Threads)
+
+# Declares the benchmark bench_<name>.
+#
+#   sluice_bench(NAME queue SOURCES queue/queue_bench.cpp ... [PEERS tbb go ...])
+#
+# Every peer adds the source <name>/<peer>_case.cpp. When a peer is not installed, building the
+# benchmark stops and names the package, because a table without it would look complete;
+# SLUICE_BENCH_ALLOW_MISSING_PEERS leaves it out instead.
+function(sluice_bench)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PEERS")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "sluice_bench(NAME name SOURCES file... [PEERS peer...])")
+  endif()
+  set(target bench_${arg_NAME})
+  add_executable(${target} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  sluice_compile_options(${target})
+  target_link_libraries(${target} PRIVATE sluice_bench_harness sluice::sluice)
+  foreach(peer IN LISTS arg_PEERS)
+    if(TARGET bench_peer_${peer})
+      target_sources(${target} PRIVATE ${arg_NAME}/${peer}_case.cpp)
+      get_target_property(type bench_peer_${peer} TYPE)
+      if(type STREQUAL "INTERFACE_LIBRARY")
+        target_link_libraries(${target} PRIVATE bench_peer_${peer})
+      else() # a program, to be there when the benchmark runs
+        add_dependencies(${target} bench_peer_${peer})
+      endif()
+    elseif(SLUICE_BENCH_ALLOW_MISSING_PEERS)
+      message(STATUS "bench_${arg_NAME} will not have ${peer}: ${missing_${peer}}")
+    else()
+      add_dependencies(${target} missing_peer_${peer})
+    endif()
+  endforeach()
+  if(SLUICE_BENCH_SMOKE_TESTS AND SLUICE_BUILD_TESTS)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL OFF)
+    add_test(NAME ${target}_quick COMMAND ${target} --quick)
+    # Not beside other tests: sixteen threads of ours would make their timing ours.
+    set_tests_properties(${target}_quick PROPERTIES
+      TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS} RUN_SERIAL ON)
+  endif()
+endfunction()

@@ -1,0 +1,83 @@
+# Looks for the libraries and languages that the benchmarks compare with. A peer that is found
+# becomes the target bench_peer_<peer>. One that is not becomes the target missing_peer_<peer>,
+# which cannot be built and says why; it is met only by somebody who builds a benchmark.
+function(sluice_missing_peer peer package)
+  set(text "not found; on Debian: apt-get install ${package}")
+  set(missing_${peer} "${text}" PARENT_SCOPE)
+  add_custom_target(missing_peer_${peer}
+    COMMAND ${CMAKE_COMMAND} -E echo "benchmark peer ${peer}: ${text}"
+    COMMAND ${CMAKE_COMMAND} -E echo
+      "or configure with -DSLUICE_BENCH_ALLOW_MISSING_PEERS=ON to leave it out"
+    COMMAND ${CMAKE_COMMAND} -E false
+    VERBATIM)
+endfunction()
+
+# The headers of a peer are not ours to warn about.
+function(sluice_header_peer peer)
+  add_library(bench_peer_${peer} INTERFACE)
+  target_include_directories(bench_peer_${peer} SYSTEM INTERFACE ${ARGN})
+endfunction()
+
+find_package(TBB QUIET CONFIG)
+if(TBB_FOUND)
+  add_library(bench_peer_tbb INTERFACE)
+  target_link_libraries(bench_peer_tbb INTERFACE TBB::tbb)
+else()
+  sluice_missing_peer(tbb libtbb-dev)
+endif()
+
+find_path(SLUICE_CONCURRENTQUEUE_DIR concurrentqueue/blockingconcurrentqueue.h)
+find_path(SLUICE_READERWRITERQUEUE_DIR readerwriterqueue/readerwritercircularbuffer.h)
+mark_as_advanced(SLUICE_CONCURRENTQUEUE_DIR SLUICE_READERWRITERQUEUE_DIR)
+if(SLUICE_CONCURRENTQUEUE_DIR AND SLUICE_READERWRITERQUEUE_DIR)
+  sluice_header_peer(moodycamel
+    "${SLUICE_CONCURRENTQUEUE_DIR}" "${SLUICE_READERWRITERQUEUE_DIR}")
+else()
+  sluice_missing_peer(moodycamel "libconcurrentqueue-dev libreaderwriterqueue-dev")
+endif()
+
+find_package(Boost 1.81 QUIET CONFIG COMPONENTS thread)
+if(Boost_FOUND)
+  add_library(bench_peer_boost INTERFACE)
+  target_link_libraries(bench_peer_boost INTERFACE Boost::thread)
+  # Version 4 is the current interface of Boost.Thread; the default is that of 2011.
+  target_compile_definitions(bench_peer_boost INTERFACE BOOST_THREAD_VERSION=4)
+else()
+  sluice_missing_peer(boost libboost-thread1.81-dev)
+endif()
+
+# The peers below are programs. They are compiled into the folder peers beside the benchmark,
+# which looks for them there.
+find_program(SLUICE_GO go)
+mark_as_advanced(SLUICE_GO)
+if(SLUICE_GO)
+  set(go_peer "${CMAKE_CURRENT_BINARY_DIR}/peers/go_peer")
+  add_custom_command(OUTPUT "${go_peer}"
+    # The cache is in the build folder, so that no home directory is needed.
+    COMMAND ${CMAKE_COMMAND} -E env "GOCACHE=${CMAKE_CURRENT_BINARY_DIR}/peers/go_cache"
+      GOPROXY=off GOFLAGS= "${SLUICE_GO}" build -o "${go_peer}" .
+    WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/peers/go"
+    DEPENDS peers/go/main.go peers/go/go.mod
+    COMMENT "Building the Go peer"
+    VERBATIM)
+  add_custom_target(bench_peer_go DEPENDS "${go_peer}")
+else()
+  sluice_missing_peer(go golang-go)
+endif()
+
+find_package(Java 17 QUIET COMPONENTS Development Runtime)
+if(Java_FOUND)
+  set(java_source "${CMAKE_CURRENT_SOURCE_DIR}/peers/java/QueuePeer.java")
+  set(java_peer "${CMAKE_CURRENT_BINARY_DIR}/peers/java_peer.jar")
+  set(java_classes "${CMAKE_CURRENT_BINARY_DIR}/peers/java_classes")
+  add_custom_command(OUTPUT "${java_peer}"
+    COMMAND "${Java_JAVAC_EXECUTABLE}" -Xlint:all -Werror -d "${java_classes}" "${java_source}"
+    COMMAND "${Java_JAR_EXECUTABLE}" --create --file "${java_peer}" --main-class QueuePeer
+      -C "${java_classes}" .
+    DEPENDS "${java_source}"
+    COMMENT "Building the Java peer"
+    VERBATIM)
+  add_custom_target(bench_peer_java DEPENDS "${java_peer}")
+else()
+  sluice_missing_peer(java default-jdk-headless)
+endif()

@@ -1,0 +1,3 @@
+module sluice.example/bench/peer
+
+go 1.19

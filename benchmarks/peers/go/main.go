@@ -1,0 +1,199 @@
+// Go's side of the benchmarks: the same workloads over Go channels.
+//
+//	peer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS
+//
+// WORKLOAD is hand-over, pingpong or select. Runs it briefly to warm up, then for the time it is
+// told, checks that every item arrived, and prints operations per second.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// fail ends the process; the harness then fails the whole bench.
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "go peer: "+format+"\n", args...)
+	os.Exit(1)
+}
+
+// clock tells the goroutines of a run when its time is over.
+type clock struct{ over int32 }
+
+func (c *clock) isOver() bool { return atomic.LoadInt32(&c.over) != 0 }
+
+// tally is what a run came to.
+type tally struct {
+	operations uint64
+	took       time.Duration
+}
+
+// run starts every body in a goroutine. All gather at a gate first; the time runs from its opening
+// until the last body has returned. Bodies return how many operations they did that count.
+func run(duration time.Duration, bodies []func(*clock) uint64) tally {
+	var gathered, done sync.WaitGroup
+	var operations uint64
+	c := new(clock)
+	gate := make(chan struct{})
+	gathered.Add(len(bodies))
+	done.Add(len(bodies))
+	for _, body := range bodies {
+		go func(body func(*clock) uint64) {
+			gathered.Done()
+			<-gate
+			atomic.AddUint64(&operations, body(c))
+			done.Done()
+		}(body)
+	}
+	gathered.Wait()
+	opened := time.Now()
+	close(gate)
+	time.Sleep(duration)
+	atomic.StoreInt32(&c.over, 1)
+	done.Wait()
+	return tally{operations, time.Since(opened)}
+}
+
+func expectSum(arrived, expected uint64) {
+	if arrived != expected {
+		fail("sum of the items that arrived: got %d, expected %d", arrived, expected)
+	}
+}
+
+// sendUntilOver sends 1, 2, 3, ... and returns how many that were, and their sum.
+func sendUntilOver(to chan<- uint64, c *clock) (count, sum uint64) {
+	for !c.isOver() {
+		count++
+		to <- count
+		sum += count
+	}
+	return count, sum
+}
+
+// handOver has all producers and consumers share one channel, which the last producer closes.
+func handOver(producers, consumers, capacity int, duration time.Duration) tally {
+	queue := make(chan uint64, capacity)
+	stillProducing := int32(producers)
+	var arrived, expected uint64
+	var bodies []func(*clock) uint64
+	for p := 0; p < producers; p++ {
+		bodies = append(bodies, func(c *clock) uint64 {
+			count, sum := sendUntilOver(queue, c)
+			atomic.AddUint64(&expected, sum)
+			if atomic.AddInt32(&stillProducing, -1) == 0 {
+				close(queue)
+			}
+			return count
+		})
+	}
+	for c := 0; c < consumers; c++ {
+		bodies = append(bodies, func(*clock) uint64 {
+			var sum uint64
+			for item := range queue {
+				sum += item
+			}
+			atomic.AddUint64(&arrived, sum)
+			return 0
+		})
+	}
+	result := run(duration, bodies)
+	expectSum(arrived, expected)
+	return result
+}
+
+// pingPong counts round trips over two channels.
+func pingPong(capacity int, duration time.Duration) tally {
+	there := make(chan uint64, capacity)
+	back := make(chan uint64, capacity)
+	ping := func(c *clock) uint64 {
+		var ball, arrived, expected uint64
+		for !c.isOver() {
+			ball++
+			there <- ball
+			arrived += <-back
+			expected += ball + 1
+		}
+		close(there)
+		expectSum(arrived, expected)
+		return ball
+	}
+	pong := func(*clock) uint64 {
+		for ball := range there {
+			back <- ball + 1
+		}
+		return 0
+	}
+	return run(duration, []func(*clock) uint64{ping, pong})
+}
+
+// selectOverFour has four producers with a channel each and one consumer that selects. A producer
+// ends with a 0.
+func selectOverFour(capacity int, duration time.Duration) tally {
+	var channels [4]chan uint64
+	var arrived, expected uint64
+	var bodies []func(*clock) uint64
+	for p := range channels {
+		channel := make(chan uint64, capacity)
+		channels[p] = channel
+		bodies = append(bodies, func(c *clock) uint64 {
+			count, sum := sendUntilOver(channel, c)
+			channel <- 0
+			atomic.AddUint64(&expected, sum)
+			return count
+		})
+	}
+	a, b, c, d := channels[0], channels[1], channels[2], channels[3]
+	bodies = append(bodies, func(*clock) uint64 {
+		for stillSending := len(channels); stillSending != 0; {
+			var item uint64
+			select {
+			case item = <-a:
+			case item = <-b:
+			case item = <-c:
+			case item = <-d:
+			}
+			arrived += item
+			if item == 0 {
+				stillSending--
+			}
+		}
+		return 0
+	})
+	result := run(duration, bodies)
+	expectSum(arrived, expected)
+	return result
+}
+
+func main() {
+	if len(os.Args) != 6 {
+		fail("usage: peer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS")
+	}
+	var numbers [4]int
+	for i, text := range os.Args[2:] {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			fail("'%s' is not a positive number", text)
+		}
+		numbers[i] = n
+	}
+	producers, consumers, capacity := numbers[0], numbers[1], numbers[2]
+	var workload func(time.Duration) tally
+	switch os.Args[1] {
+	case "hand-over":
+		workload = func(d time.Duration) tally { return handOver(producers, consumers, capacity, d) }
+	case "pingpong":
+		workload = func(d time.Duration) tally { return pingPong(capacity, d) }
+	case "select":
+		workload = func(d time.Duration) tally { return selectOverFour(capacity, d) }
+	default:
+		fail("no workload is called '%s'", os.Args[1])
+	}
+	duration := time.Duration(numbers[3]) * time.Millisecond
+	workload(duration / 8)
+	result := workload(duration)
+	fmt.Printf("%.3f\n", float64(result.operations)/result.took.Seconds())
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+// How much CPU do consumers burn that have nothing to do?
+
+#include <chrono>
+#include <ctime>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/harness.hpp"
+
+namespace sluice::bench {
+
+inline double process_cpu_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+// Eight consumers enter pop() on an empty queue and stay there for two seconds. The window opens
+// when the last of them is about to call pop(), so what it spins before it parks counts.
+// Returns the CPU time of the whole process in that window, in ms.
+template <class Queue>
+double idle_cpu_ms(const settings& s) {
+  constexpr int consumers = 8;
+  const auto window = std::chrono::milliseconds(s.quick ? 50 : 2000);
+  Queue queue(1024);
+  std::latch arriving(consumers);
+  double used_ms = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int c = 0; c < consumers; ++c) {
+      threads.emplace_back([&] {
+        arriving.count_down();
+        keep(queue.pop());
+      });
+    }
+    arriving.wait();
+    const double before_ms = process_cpu_ms();
+    std::this_thread::sleep_for(window);
+    used_ms = process_cpu_ms() - before_ms;
+    for (int c = 0; c < consumers; ++c) {
+      queue.push(1);
+    }
+  }
+  return used_ms;
+}
+
+}  // namespace sluice::bench

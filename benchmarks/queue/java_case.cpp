@@ -1,0 +1,12 @@
+// `java`: ArrayBlockingQueue between platform threads (benchmarks/peers/java).
+#include "benchmarks/queue/child_cases.hpp"
+
+namespace sluice::bench {
+namespace {
+
+const registration added{[](suite& s) {
+  add_child_queue(s, "java", {"java", "-jar", built_peer("java_peer.jar")});
+}};
+
+}  // namespace
+}  // namespace sluice::bench

@@ -1,0 +1,18 @@
+#pragma once
+
+// Lets a failed expectation say "closed" where it would print bytes.
+
+#include <ostream>
+
+#include "sluice/base/outcome.hpp"
+
+namespace sluice {
+
+inline void PrintTo(status s, std::ostream* out) {
+  *out << to_string(s);
+}
+inline void PrintTo(status::code c, std::ostream* out) {
+  *out << to_string(c);
+}
+
+}  // namespace sluice
