@@ -11,8 +11,9 @@
 //   timed out or was stopped took nothing and lost nothing.
 // - `close` stops intake and wakes everyone whose wait became pointless. What is inside can still
 //   be taken; then takers hear `closed`.
-// - A move constructor that throws loses no other item: the one that threw stays where it was, and
-//   the exception goes to the caller whose move it was.
+// - A move constructor that throws loses no other item: the one that threw stays where it was (or,
+//   when it was out already, on its way into the result, goes with the exception), and the
+//   exception goes to the caller whose move it was.
 // - Threads that wait are woken to try again, and a running thread may be faster: throughput before
 //   strict order. One wake is under way at a time, more as the backlog grows, and every woken
 //   thread wakes further ones while there is work: a burst costs few wakes and no herd.

@@ -1,0 +1,450 @@
+#include "sluice/queue/bounded_queue.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sluice/base/random.hpp"
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/sync/testing/coroutine.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::detached;
+using testing::eventually;
+
+template <class T>
+std::vector<T> drain(bounded_queue<T>& q) {
+  std::vector<T> all;
+  while (auto item = q.try_pop()) all.push_back(std::move(*item));
+  return all;
+}
+
+void expect_balance(const queue_stats& s, std::size_t size, std::size_t dropped_incoming) {
+  EXPECT_EQ(s.pushed, s.popped + (s.dropped - dropped_incoming) + size);
+}
+
+// ---- what happens when it is full
+
+TEST(BoundedQueue, DropNewestDropsTheIncomingItemAndSaysSo) {
+  std::vector<int> dropped;
+  bounded_queue<int> q({.capacity = 2,
+                        .overflow = overflow::drop_newest,
+                        .on_drop = [&](int&& i) { dropped.push_back(i); }});
+  EXPECT_EQ(q.push(1), status::ok);
+  EXPECT_EQ(q.push(2), status::ok);
+  EXPECT_EQ(q.push(3), status::dropped);
+  EXPECT_EQ(q.try_push(4), status::dropped);
+  EXPECT_EQ(q.try_push_for(5, 1h), status::dropped);
+  EXPECT_EQ(dropped, (std::vector{3, 4, 5}));
+  EXPECT_EQ(q.stats().dropped, 3u);
+  EXPECT_EQ(q.stats().pushed, 2u);
+  expect_balance(q.stats(), q.size(), 3);
+  EXPECT_EQ(drain(q), (std::vector{1, 2}));
+}
+
+TEST(BoundedQueue, DropOldestMakesRoomAtTheFront) {
+  std::vector<int> dropped;
+  bounded_queue<int> q({.capacity = 2,
+                        .overflow = overflow::drop_oldest,
+                        .on_drop = [&](int&& i) { dropped.push_back(i); }});
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(q.push(i), status::ok);
+  EXPECT_EQ(dropped, (std::vector{1, 2, 3}));
+  EXPECT_EQ(q.high_water(), 2u);
+  expect_balance(q.stats(), q.size(), 0);
+  EXPECT_EQ(drain(q), (std::vector{4, 5}));
+  expect_balance(q.stats(), q.size(), 0);
+}
+
+TEST(BoundedQueue, LatestReplacesTheMostRecentlyQueued) {
+  std::vector<int> dropped;
+  bounded_queue<int> q({.capacity = 3,
+                        .overflow = overflow::latest,
+                        .on_drop = [&](int&& i) { dropped.push_back(i); }});
+  for (int i = 1; i <= 6; ++i) EXPECT_EQ(q.push(i), status::ok);
+  EXPECT_EQ(dropped, (std::vector{3, 4, 5}));
+  expect_balance(q.stats(), q.size(), 0);
+  EXPECT_EQ(drain(q), (std::vector{1, 2, 6}));
+}
+
+TEST(BoundedQueue, DroppingPoliciesWorkAcrossTheEndOfTheBuffer) {
+  for (const auto policy : {overflow::drop_oldest, overflow::latest}) {
+    bounded_queue<int> q({.capacity = 3, .overflow = policy});
+    for (int start = 0; start < 10; ++start) {
+      for (int i = 0; i < 5; ++i) ASSERT_EQ(q.push(i), status::ok);
+      EXPECT_EQ(drain(q), policy == overflow::latest ? (std::vector{0, 1, 4})
+                                                     : (std::vector{2, 3, 4}));
+      ASSERT_EQ(q.push(9), status::ok);  // so that the next round starts elsewhere
+      ASSERT_TRUE(q.try_pop());
+    }
+  }
+}
+
+TEST(BoundedQueue, LastValueIsNeverLostInAQueueOfOneThatKeepsTheLatest) {
+  bounded_queue<int> q({.capacity = 1, .overflow = overflow::latest});
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(q.push(i), status::ok);
+  EXPECT_EQ(drain(q), std::vector{99});
+}
+
+TEST(BoundedQueue, CoroutinesDropAsThreadsDo) {
+  std::vector<int> dropped;
+  bounded_queue<int> q({.capacity = 1,
+                        .overflow = overflow::drop_oldest,
+                        .on_drop = [&](int&& i) { dropped.push_back(i); }});
+  [](bounded_queue<int>& to) -> detached {
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await to.async_push(std::move(i)), status::ok);
+  }(q);
+  EXPECT_EQ(dropped, (std::vector{0, 1}));
+  EXPECT_EQ(drain(q), std::vector{2});
+}
+
+TEST(BoundedQueue, DropCallbackMayUseTheQueue) {
+  bounded_queue<int>* self = nullptr;
+  std::vector<int> seen;
+  bounded_queue<int> q({.capacity = 2,
+                        .overflow = overflow::drop_oldest,
+                        .on_drop = [&](int&& i) {
+                          seen.push_back(i);
+                          EXPECT_EQ(self->size(), 2u);
+                          EXPECT_TRUE(self->stats().dropped > 0);
+                          // Room for one, so that this push drops nothing in turn.
+                          EXPECT_TRUE(self->try_pop());
+                          EXPECT_EQ(self->try_push(i + 100), status::ok);
+                        }});
+  self = &q;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(q.push(i), status::ok);
+  EXPECT_EQ(seen, (std::vector{0, 2}));
+}
+
+TEST(BoundedQueue, BatchOfWhichOneWasDroppedIsNotOk) {
+  // The callback makes room, so that the second item of the batch goes in after the first did not.
+  bounded_queue<int>* self = nullptr;
+  bounded_queue<int> q({.capacity = 1,
+                        .overflow = overflow::drop_newest,
+                        .on_drop = [&](int&&) { EXPECT_TRUE(self->try_pop()); }});
+  self = &q;
+  ASSERT_EQ(q.push(0), status::ok);
+  std::vector items{1, 2};
+  const auto result = q.push_all(items);
+  EXPECT_EQ(result.status, status::dropped);
+  EXPECT_EQ(result.count, 2u) << "both left the caller's hands";
+  EXPECT_EQ(drain(q), std::vector{2});
+}
+
+TEST(BoundedQueue, RejectedItemIsCountedOnce) {
+  bounded_queue<int> q({.capacity = 1, .overflow = overflow::reject});
+  std::vector items{1, 2, 3};
+  const auto result = q.push_all(items);
+  EXPECT_EQ(result.count, 1u);
+  EXPECT_EQ(result.status, status::full);
+  EXPECT_EQ(q.stats().rejected, 1u);
+  EXPECT_EQ(q.try_push(4), status::full);
+  EXPECT_EQ(q.stats().rejected, 2u);
+}
+
+TEST(BoundedQueue, EveryPolicyBalancesItsCountersUnderConcurrency) {
+  constexpr std::uint64_t seed = 1701;
+  constexpr int producers = 3;
+  constexpr int each = 4000;
+  for (const auto policy : {overflow::block, overflow::reject, overflow::drop_newest,
+                            overflow::drop_oldest, overflow::latest}) {
+    std::atomic<std::uint64_t> reported{0};
+    bounded_queue<int> q({.capacity = 4,
+                          .overflow = policy,
+                          .on_drop = [&](int&&) { ++reported; }});
+    std::atomic<std::uint64_t> accepted{0};
+    std::atomic<std::uint64_t> refused{0};
+    std::atomic<std::uint64_t> dropped_incoming{0};
+    std::uint64_t popped = 0;
+    std::jthread consumer([&] {
+      while (q.pop()) ++popped;
+    });
+    {
+      std::vector<std::jthread> crew;
+      for (int p = 0; p < producers; ++p) {
+        crew.emplace_back([&, p] {
+          random r(seed + static_cast<std::uint64_t>(p));
+          for (int i = 0; i < each; ++i) {
+            const auto done = r.below(2) == 0 ? q.push(i) : q.try_push_for(int(i), 1us);
+            if (done == status::ok) ++accepted;
+            else if (done == status::dropped) ++dropped_incoming;
+            else ++refused;
+          }
+        });
+      }
+    }
+    q.close();
+    consumer.join();
+    const auto s = q.stats();
+    EXPECT_EQ(s.pushed, accepted.load()) << to_string(policy);
+    EXPECT_EQ(s.popped, popped) << to_string(policy);
+    EXPECT_EQ(s.rejected, refused.load()) << to_string(policy);
+    EXPECT_EQ(s.dropped, reported.load()) << to_string(policy);
+    EXPECT_EQ(accepted + refused + dropped_incoming, std::uint64_t{producers} * each);
+    expect_balance(s, q.size(), dropped_incoming.load());
+    std::printf("%.*s: %d pushes by %d threads, seed %llu\n",
+                static_cast<int>(to_string(policy).size()), to_string(policy).data(),
+                producers * each, producers, static_cast<unsigned long long>(seed));
+  }
+}
+
+// ---- weights
+
+bounded_queue<std::string>::options by_bytes(std::size_t capacity, std::size_t bytes,
+                                             overflow policy = overflow::block) {
+  return {.capacity = capacity,
+          .overflow = policy,
+          .name = "bytes",
+          .weight_max = bytes,
+          .weigh = [](const std::string& s) { return s.size(); }};
+}
+
+TEST(BoundedQueueWeight, IsFullWhenTheWeightIsReached) {
+  bounded_queue<std::string> q(by_bytes(100, 10));
+  EXPECT_EQ(q.try_push("1234"), status::ok);
+  EXPECT_EQ(q.try_push("123456"), status::ok);
+  EXPECT_EQ(q.weight(), 10u);
+  EXPECT_EQ(q.try_push("1"), status::full);
+  EXPECT_EQ(q.try_push(""), status::ok) << "nothing weighs nothing";
+  EXPECT_EQ(*q.try_pop(), "1234");
+  EXPECT_EQ(q.weight(), 6u);
+  EXPECT_EQ(q.try_push("12345"), status::full);
+  EXPECT_EQ(q.try_push("1234"), status::ok);
+  EXPECT_EQ(q.weight(), 10u);
+}
+
+TEST(BoundedQueueWeight, CountStillBounds) {
+  bounded_queue<std::string> q(by_bytes(2, 1000));
+  EXPECT_EQ(q.try_push("1"), status::ok);
+  EXPECT_EQ(q.try_push("1"), status::ok);
+  EXPECT_EQ(q.try_push("1"), status::full);
+}
+
+TEST(BoundedQueueWeight, ItemHeavierThanAllIsRefusedAtOnceWhateverThePolicy) {
+  for (const auto policy : {overflow::block, overflow::reject, overflow::drop_newest,
+                            overflow::drop_oldest, overflow::latest}) {
+    bounded_queue<std::string> q(by_bytes(4, 3, policy));
+    ASSERT_EQ(q.push("a"), status::ok);
+    std::string heavy = "1234";
+    EXPECT_EQ(q.push(std::move(heavy)), status::full) << to_string(policy);
+    EXPECT_EQ(heavy, "1234");
+    EXPECT_EQ(q.try_push_for(std::move(heavy), 1h), status::full) << to_string(policy);
+    std::optional<status> got;
+    [](auto& to, auto& item, auto& result) -> detached {
+      result.emplace(co_await to.async_push(item));
+    }(q, heavy, got);
+    EXPECT_EQ(got, status(status::full)) << to_string(policy);
+    std::vector<std::string> batch{"b", "1234", "c"};
+    const auto some = q.push_all(batch);
+    EXPECT_EQ(some.count, 1u);
+    EXPECT_EQ(some.status, status::full);
+    EXPECT_EQ(q.stats().rejected, 4u) << to_string(policy);
+    EXPECT_EQ(q.size(), 2u) << "nothing was dropped for it";
+  }
+}
+
+TEST(BoundedQueueWeight, DropOldestDropsAsManyAsItTakes) {
+  std::vector<std::string> dropped;
+  auto options = by_bytes(100, 10, overflow::drop_oldest);
+  options.on_drop = [&](std::string&& s) { dropped.push_back(std::move(s)); };
+  bounded_queue<std::string> q(std::move(options));
+  for (const char* s : {"aaa", "bbb", "ccc"}) ASSERT_EQ(q.push(s), status::ok);
+  EXPECT_EQ(q.push("dddddd"), status::ok);
+  EXPECT_EQ(dropped, (std::vector<std::string>{"aaa", "bbb"}));
+  EXPECT_EQ(q.weight(), 9u);
+  expect_balance(q.stats(), q.size(), 0);
+}
+
+TEST(BoundedQueueWeight, LatestDropsAsManyAsItTakes) {
+  std::vector<std::string> dropped;
+  auto options = by_bytes(100, 10, overflow::latest);
+  options.on_drop = [&](std::string&& s) { dropped.push_back(std::move(s)); };
+  bounded_queue<std::string> q(std::move(options));
+  for (const char* s : {"aaa", "bbb", "ccc"}) ASSERT_EQ(q.push(s), status::ok);
+  EXPECT_EQ(q.push("dddddd"), status::ok);
+  EXPECT_EQ(dropped, (std::vector<std::string>{"ccc", "bbb"}));
+  EXPECT_EQ(drain(q), (std::vector<std::string>{"aaa", "dddddd"}));
+  EXPECT_EQ(q.weight(), 0u);
+}
+
+TEST(BoundedQueueWeight, HeavyProducerIsNotOvertakenByLightOnes) {
+  bounded_queue<std::string> q(by_bytes(100, 10));
+  ASSERT_EQ(q.push("12345"), status::ok);
+  ASSERT_EQ(q.push("12345"), status::ok);
+  std::jthread heavy([&] { EXPECT_EQ(q.push("heavyheavy"), status::ok); });
+  eventually([&] { return q.waiting_to_push() == 1; });
+  ASSERT_TRUE(q.try_pop());
+  // There is room for a light one now, but it is the heavy one's turn.
+  EXPECT_EQ(q.try_push("1"), status::full);
+  ASSERT_TRUE(q.try_pop());
+  heavy.join();
+  EXPECT_EQ(*q.try_pop(), "heavyheavy");
+  EXPECT_EQ(q.try_push("1"), status::ok);
+}
+
+TEST(BoundedQueueWeight, LightProducerBehindAHeavyOneGoesInWhenThatGivesUp) {
+  bounded_queue<std::string> q(by_bytes(100, 10));
+  ASSERT_EQ(q.push("12345"), status::ok);
+  std::stop_source stop;
+  std::jthread heavy([&] {
+    EXPECT_EQ(q.push("heavyheavy", stop.get_token()), status::stopped);
+  });
+  eventually([&] { return q.waiting_to_push() == 1; });
+  std::optional<status> light;
+  [](auto& to, auto& result) -> detached {
+    result.emplace(co_await to.async_push("1"));
+  }(q, light);
+  EXPECT_FALSE(light.has_value());
+  stop.request_stop();
+  heavy.join();
+  EXPECT_EQ(light, status(status::ok));
+  EXPECT_EQ(q.size(), 2u);
+}
+
+TEST(BoundedQueueWeight, HeavyItemsArriveInAStreamOfLightOnes) {
+  constexpr std::uint64_t seed = 99;
+  constexpr int heavy_items = 100;
+  bounded_queue<std::string> q(by_bytes(64, 16));
+  std::atomic<bool> over{false};
+  std::atomic<std::uint64_t> light_pushed{0};
+  std::uint64_t heavy_seen = 0;
+  std::uint64_t light_seen = 0;
+  std::jthread consumer([&] {
+    while (auto item = q.pop()) ++(item->size() == 16 ? heavy_seen : light_seen);
+  });
+  {
+    std::vector<std::jthread> light;
+    for (int i = 0; i < 3; ++i) {
+      light.emplace_back([&, i] {
+        random r(seed + static_cast<std::uint64_t>(i));
+        while (!over) {
+          if (q.push(std::string(1 + r.below(3), 'x'))) ++light_pushed;
+        }
+      });
+    }
+    for (int i = 0; i < heavy_items; ++i) {
+      ASSERT_EQ(q.push(std::string(16, 'h')), status::ok);
+      ASSERT_LE(q.weight(), 16u);
+    }
+    over = true;
+  }
+  q.close();
+  consumer.join();
+  EXPECT_EQ(heavy_seen, std::uint64_t{heavy_items});
+  EXPECT_EQ(light_seen, light_pushed.load());
+  std::printf("%d heavy and %llu light pushes, seed %llu\n", heavy_items,
+              static_cast<unsigned long long>(light_seen), static_cast<unsigned long long>(seed));
+}
+
+TEST(BoundedQueueWeight, NoProducerSleepsBesideRoomForItsItem) {
+  // Two are woken for the room that a pop makes, one gets it, the other gives up at some moment,
+  // in line again or on its way there; what is left is the light one's.
+  constexpr std::uint64_t seed = 4242;
+  constexpr int rounds = 300;
+  random r(seed);
+  for (int round = 0; round < rounds; ++round) {
+    bounded_queue<std::string> q(by_bytes(1000, 10));
+    ASSERT_EQ(q.push("666666"), status::ok);
+    ASSERT_EQ(q.push("4444"), status::ok);
+    const auto patience = [&r] { return 300us + std::chrono::microseconds(r.below(300)); };
+    std::jthread a([&q, wait = patience()] { (void)q.try_push_for("aaaaa", wait); });
+    std::jthread b([&q, wait = patience()] { (void)q.try_push_for("bbbbb", wait); });
+    eventually([&] { return q.waiting_to_push() == 2 || q.stats().rejected > 0; });
+    std::jthread light([&q] { EXPECT_EQ(q.push("c"), status::ok); });
+    EXPECT_EQ(*q.pop(), "666666");
+    light.join();
+    a.join();
+    b.join();
+    EXPECT_LE(q.weight(), 10u);
+  }
+  std::printf("%d rounds, seed %llu\n", rounds, static_cast<unsigned long long>(seed));
+}
+
+// ---- misuse
+
+using BoundedQueueDeathTest = ::testing::Test;
+
+TEST(BoundedQueueDeathTest, CapacityZeroIsRefusedByName) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(bounded_queue<int>(0), "sluice::bounded_queue: expected a capacity of at least 1");
+  EXPECT_DEATH(bounded_queue<int>({.capacity = 0, .name = "mail"}),
+               "sluice::bounded_queue \"mail\": expected a capacity of at least 1");
+}
+
+TEST(BoundedQueueDeathTest, WeightAndWeighBelongTogether) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(bounded_queue<int>({.capacity = 1, .weight_max = 5}),
+               "expected weight_max and weigh to be given together");
+  EXPECT_DEATH(bounded_queue<int>({.capacity = 1, .weigh = [](int) { return 1u; }}),
+               "expected weight_max and weigh to be given together");
+}
+
+TEST(BoundedQueueDeathTest, DestructionWithAWaiterInsideNamesTheQueue) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        auto q = std::make_unique<bounded_queue<int>>(
+            bounded_queue<int>::options{.capacity = 1, .name = "mail"});
+        std::jthread consumer([&from = *q] { (void)from.pop(); });
+        eventually([&] { return q->waiting_to_pop() == 1; });
+        q.reset();
+      },
+      "sluice::bounded_queue \"mail\": expected no consumers waiting inside");
+  EXPECT_DEATH(
+      {
+        auto q = std::make_unique<bounded_queue<int>>(
+            bounded_queue<int>::options{.capacity = 1, .name = "mail"});
+        (void)q->push(1);
+        std::jthread producer([&to = *q] { (void)to.push(2); });
+        eventually([&] { return q->waiting_to_push() == 1; });
+        q.reset();
+      },
+      "sluice::bounded_queue \"mail\": expected no producers waiting inside");
+}
+
+TEST(BoundedQueueDeathTest, PopSomeMustBeAskedForSomething) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        bounded_queue<int> q(1);
+        (void)q.pop_some(0);
+      },
+      "expected to be asked for at least one item");
+}
+
+// ---- idle
+
+TEST(BoundedQueue, BlockedConsumersUseNoProcessor) {
+  constexpr int consumers = 8;
+  bounded_queue<int> q(16);
+  bounded_queue<int> never(1);
+  std::vector<std::jthread> crew;
+  for (int i = 0; i < consumers; ++i) {
+    crew.emplace_back([&] { EXPECT_EQ(q.pop().status(), status::closed); });
+  }
+  eventually([&] { return q.waiting_to_pop() == consumers; });
+  EXPECT_EQ(never.try_pop_for(20ms).status(), status::timed_out);  // the last one falls asleep
+  const auto before = std::clock();
+  EXPECT_EQ(never.try_pop_for(200ms).status(), status::timed_out);
+  const auto used = std::chrono::duration<double, std::milli>(
+      1000.0 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  std::printf("%d blocked consumers used %.3f ms in 200 ms\n", consumers, used.count());
+  EXPECT_LT(used.count(), 5.0);
+  q.close();
+}
+
+}  // namespace
+}  // namespace sluice
