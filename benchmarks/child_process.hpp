@@ -10,8 +10,8 @@
 namespace sluice::bench {
 
 // Runs `command` (a program, found on the PATH, and its arguments; no shell) and returns the one
-// number, in seconds, that it prints on stdout. Fails the bench when it exits with an error, as a
-// peer does whose checksum is wrong; its stderr is passed through.
+// number that it prints on stdout. Fails the bench when it exits with an error, as a peer does
+// whose checksum is wrong; its stderr is passed through.
 double run_child(const std::vector<std::string>& command);
 
 // The path of a peer that was built with this benchmark: in the folder `peers` beside it.

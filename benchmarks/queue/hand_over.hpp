@@ -3,9 +3,8 @@
 // The two throughput workloads: many threads handing over items, and two threads playing ping-pong.
 //
 // A Queue is constructed with its capacity and has push(std::uint64_t) and std::uint64_t pop(),
-// both blocking, and bool
-// try_pop(std::uint64_t&). Every run adds up what arrives: a queue that loses, repeats or invents
-// an item fails the bench.
+// both blocking, and bool try_pop(std::uint64_t&). Every run adds up what arrives: a queue that
+// loses, repeats or invents an item fails the bench.
 
 #include <atomic>
 #include <cstddef>

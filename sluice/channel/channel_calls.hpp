@@ -2,9 +2,9 @@
 
 // The words of a channel's two ends, written once for `channel`, `send_only` and `receive_only`.
 //
-// A null end (a default-constructed view) is never ready, as a nil channel in Go: a blocking call on
-// it waits until its deadline or stop; one that could wait for ever is a broken contract, and so are
-// the awaited and the batch calls, which need a channel.
+// A null end (a default-constructed view) is never ready, as a nil channel in Go: a blocking call
+// on it waits until its deadline or stop; one that could wait for ever is a broken contract, and so
+// are the awaited and the batch calls, which need a channel.
 
 #include <chrono>
 #include <cstddef>
