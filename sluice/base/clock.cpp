@@ -4,6 +4,7 @@
 
 #include "sluice/base/check.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/base/work.hpp"
 
 namespace sluice {
 
@@ -81,6 +82,7 @@ timer* timer_heap::claim_due(time_point now) noexcept {
 }
 
 void timer_heap::fire_all(timer* chain) noexcept {
+  const run_scope coroutines_last;  // what one does must not make the next one late
   while (chain != nullptr) {
     timer* const due = chain;
     chain = due->next_due_;  // before firing: the timer may be gone after
@@ -97,8 +99,8 @@ class steady final : public clock {
   bool arm(timer& t, time_point when) override {
     if (when <= seam::now()) return false;
     const std::lock_guard hold(mutex_);
+    if (parker_ == nullptr) start();  // may throw: then nothing is armed
     timers_.add(t, when);
-    if (parker_ == nullptr) start();
     if (timers_.earliest() == when) parker_->unpark();
     return true;
   }
@@ -110,8 +112,9 @@ class steady final : public clock {
 
  private:
   void start() {  // mutex_ held
-    parker_ = new seam::parker;
-    seam::thread([this] { run(); }).detach();
+    auto place = std::make_unique<seam::parker>();
+    seam::thread([this] { run(); }).detach();  // it waits for mutex_
+    parker_ = place.release();
   }
 
   void run() noexcept {
@@ -131,7 +134,7 @@ class steady final : public clock {
     }
   }
 
-  std::mutex mutex_;
+  seam::os_mutex mutex_;
   timer_heap timers_;                // protected by mutex_
   seam::parker* parker_ = nullptr;   // set once under mutex_; its owner is the timer thread
 };
@@ -145,7 +148,7 @@ clock& real_clock() noexcept {
 }
 
 struct manual_clock::state {
-  mutable std::mutex mutex;
+  mutable seam::os_mutex mutex;
   timer_heap timers;  // protected by mutex
   time_point now;     // protected by mutex
 };

@@ -18,49 +18,70 @@
 namespace sluice::seam {
 namespace {
 
-// Numbers are handed back when a thread ends, so that they stay small.
-class number_pool {
+// What belongs to one thread while it lives: its number and its parker. Handed back when the thread
+// ends, used again by another, and never freed: whoever wakes a thread may touch its parker after
+// the thread has seen that it is woken, and ended.
+struct thread_record {
+  std::uint32_t number = 0;
+  parker place{};
+};
+
+class record_pool {
  public:
-  std::uint32_t take() {
+  thread_record* take() {
     const std::lock_guard hold(mutex_);
     if (free_.empty()) {
-      check(next_ < (1U << 24), "sluice::seam", "fewer than 2^24 threads at a time");
-      return next_++;
+      check(made_ < thread_number_max, "sluice::seam", "fewer than 2^24 - 1 threads at a time");
+      free_.reserve(made_ + 1);  // so that giving back never allocates
+      return new thread_record{.number = ++made_};
     }
-    const auto number = free_.back();
+    auto* const record = free_.back();
     free_.pop_back();
-    return number;
+    return record;
   }
-  void give_back(std::uint32_t number) {
+  void give_back(thread_record* record) noexcept {
     const std::lock_guard hold(mutex_);
-    free_.push_back(number);
+    free_.push_back(record);
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::uint32_t> free_;  // protected by mutex_
-  std::uint32_t next_ = 1;           // protected by mutex_
+  std::vector<thread_record*> free_;  // protected by mutex_
+  std::uint32_t made_ = 0;            // protected by mutex_
 };
 
 // Never destroyed: threads may end after the statics are gone.
-number_pool& numbers() {
-  static auto* pool = new number_pool;
+record_pool& records() {
+  static auto* pool = new record_pool;
   return *pool;
 }
 
-// Hands a thread's number back when the thread has ended. A pthread key, because its destructor
+constinit thread_local thread_record* mine = nullptr;
+
+// Hands a thread's record back when the thread has ended. A pthread key, because its destructor
 // runs after those of all thread_local objects, which may still lock and so need the number.
-pthread_key_t number_key() noexcept {
+pthread_key_t record_key() noexcept {
   static const pthread_key_t key = [] {
     pthread_key_t made{};
-    const int error = ::pthread_key_create(&made, [](void* number) {
+    const int error = ::pthread_key_create(&made, [](void* record) {
+      mine = nullptr;
       known_thread_number = 0;
-      numbers().give_back(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number)));
+      records().give_back(static_cast<thread_record*>(record));
     });
     check(error == 0, "sluice::seam", "a free pthread key");
     return made;
   }();
   return key;
+}
+
+thread_record& this_record() noexcept {
+  if (mine == nullptr) {
+    mine = records().take();
+    known_thread_number = mine->number;
+    const int error = ::pthread_setspecific(record_key(), mine);
+    check(error == 0, "sluice::seam", "memory for the thread's number");
+  }
+  return *mine;
 }
 
 timespec to_timespec(time_point at) noexcept {
@@ -101,13 +122,7 @@ time_point now() noexcept { return std::chrono::steady_clock::now(); }
 
 constinit thread_local std::uint32_t known_thread_number = 0;
 
-std::uint32_t first_thread_number() noexcept {
-  const auto number = numbers().take();
-  const int error =
-      ::pthread_setspecific(number_key(), reinterpret_cast<void*>(std::uintptr_t{number}));
-  check(error == 0, "sluice::seam", "memory for the thread's number");
-  return known_thread_number = number;
-}
+std::uint32_t first_thread_number() noexcept { return this_record().number; }
 
 void yield() noexcept { ::sched_yield(); }
 
@@ -167,9 +182,6 @@ void parker::unpark() noexcept {
   }
 }
 
-parker& this_parker() noexcept {
-  thread_local parker mine;
-  return mine;
-}
+parker& this_parker() noexcept { return this_record().place; }
 
 }  // namespace sluice::seam

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 
 #include "sluice/base/atomic.hpp"
@@ -20,8 +21,12 @@ using thread = std::jthread;
 
 time_point now() noexcept;
 
-// A short, distinct, non-zero number for the calling thread, below 2^24. Numbers of threads that
-// ended are used again.
+// A lock for base itself, where a spin_lock or mutex of ours cannot be: around a clock's timers.
+using os_mutex = std::mutex;
+
+// A short, distinct number for the calling thread, from 1 to thread_number_max. Numbers of threads
+// that ended are used again.
+inline constexpr std::uint32_t thread_number_max = (1U << 24) - 2;
 std::uint32_t first_thread_number() noexcept;
 extern constinit thread_local std::uint32_t known_thread_number;
 inline std::uint32_t thread_number() noexcept {
@@ -60,6 +65,9 @@ bool light_barrier_is_free() noexcept;
 namespace detail {
 extern std::atomic<bool> free_light_barrier;
 }
+#if defined(SLUICE_SIM)
+void light_barrier() noexcept;
+#else
 inline void light_barrier() noexcept {
   if (detail::free_light_barrier.load(relaxed)) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -67,9 +75,12 @@ inline void light_barrier() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 }
+#endif
 
 // The place where one thread sleeps. `unpark` gives it one token; `park` takes the token, sleeping
-// until it is there or the deadline has passed. A token given before the wait is not lost.
+// until it is there or the deadline has passed. A token given before the wait is not lost. A token
+// may also be left over from a wait that ended without it, so what is waited for must be looked at
+// again after every token. A parker is never freed.
 //
 // word: 0 no token, nobody sleeps; 1 token; 2 the owner sleeps or is about to.
 class parker {
@@ -80,8 +91,7 @@ class parker {
   // Takes the token if it is there.
   bool try_park() noexcept { return word_.load(relaxed) == 1 && take(); }
 
-  // Anyone. After the exchange inside, the parker is not touched again, only its address is given
-  // to the kernel: so the owner may end its thread as soon as it has the token.
+  // Anyone, at any time.
   void unpark() noexcept;
 
  private:

@@ -143,10 +143,11 @@ TEST(Parker, ADistantDeadlineIsSleptThrough) {
 }
 
 TEST(Parker, EveryThreadHasItsOwn) {
+  parker* const mine = &this_parker();
   parker* other = nullptr;
   std::jthread([&] { other = &this_parker(); }).join();
-  EXPECT_NE(&this_parker(), other);
-  EXPECT_EQ(&this_parker(), &this_parker());
+  EXPECT_NE(mine, other);
+  EXPECT_EQ(mine, &this_parker());
 }
 
 TEST(ParkerStress, ShowsWhatWasWrittenBeforeTheTokenWasGiven) {

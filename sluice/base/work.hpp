@@ -9,7 +9,8 @@
 //
 // Guarantees: `post` never fails and never blocks on a user's bound, because a resumption is not
 // the user's item. `run_here` never nests: work that becomes ready while other work runs on this
-// thread is run after it, so a chain of a million hand-overs needs no stack.
+// thread is run after it, so a chain of a million hand-overs needs no stack. For the same reason a
+// coroutine that runs here must not block for one that is ready to run behind it on this thread.
 
 #include "sluice/base/intrusive_list.hpp"
 
@@ -32,5 +33,18 @@ class work_sink {
 };
 
 void run_here(work& item) noexcept;
+
+// While it lives, `run_here` on this thread only queues; the outermost one runs what was queued at
+// its end. For waking several parties before any of them runs.
+class run_scope {
+ public:
+  run_scope() noexcept;
+  run_scope(const run_scope&) = delete;
+  run_scope& operator=(const run_scope&) = delete;
+  ~run_scope();
+
+ private:
+  const bool outermost_;
+};
 
 }  // namespace sluice

@@ -155,6 +155,10 @@ class receive_calls {
   outcome<std::vector<T>> receive_some(std::size_t max, const wait_limits& limits = {}) {
     return core_of_awaited().pop_some(max, limits);
   }
+  // co_await gives an outcome<std::vector<T>>.
+  auto async_receive_some(std::size_t max, wait_limits limits = {}) {
+    return core_of_awaited().async_pop_some(max, std::move(limits));
+  }
 
   // for (auto& item : channel) ... until it is closed and drained.
   class iterator {

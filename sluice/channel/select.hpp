@@ -7,9 +7,9 @@
 // than once. Fair: among cases that are ready each is equally likely. A case that was not chosen
 // consumed nothing and gave nothing. A receive case is ready also when its channel is closed and
 // drained, a send case when its channel is closed: the handler hears `closed`. A send case on a
-// channel that rejects is always ready, and may hear `full`; one on a channel that drops is a broken
-// contract. A case on a null end is never ready. The handler of the chosen case runs on the caller
-// (for `async_select`: where the coroutine resumes) after every lock is released.
+// channel that rejects is always ready, and may hear `full`; one on a channel that drops is a
+// broken contract. A case on a null end is never ready. The handler of the chosen case runs on the
+// caller (for `async_select`: where the coroutine resumes) after every lock is released.
 // Cancel safety: a select that timed out or was stopped did nothing.
 // Cost: ready at once, one short lock; otherwise all channels are locked once in address order to
 // stand in every line. No allocation up to 16 cases.

@@ -76,6 +76,7 @@ class exchange_case : public select_case {
     return at_->offer_locked(item, node_.weight, node_.result, wakes, nullptr, whose);
   }
   bool drops() const noexcept { return at_->drops(); }
+  bool rejects() const noexcept { return at_->overflow_ == overflow::reject; }
   std::size_t weigh(const T& item) const { return at_->weigh(item); }
 
   void link_in(line& mine, waiter& who) noexcept {
@@ -155,7 +156,9 @@ class send_case final : public exchange_case<T, ring_store<T>> {
     this->node_.item = item_;
     this->node_.weight = this->weigh(*item_);
   }
-  bool hint() const noexcept override { return this->has_room() || this->closed(); }
+  bool hint() const noexcept override {
+    return this->has_room() || this->closed() || this->rejects();
+  }
   bool attempt(wake_batch& wakes) override { return this->give(*item_, wakes, base::turn::any); }
   void link(waiter& who) noexcept override {
     this->count_push_wait();

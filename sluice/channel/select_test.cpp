@@ -201,6 +201,9 @@ TEST(Select, ARejectingChannelAnswersFullAtOnce) {
   EXPECT_TRUE(select(on_send(c, 2, told.sent())));
   EXPECT_EQ(told.told, status::full);
   EXPECT_EQ(c.stats().rejected, 1U);
+  told.told = status::ok;
+  EXPECT_TRUE(try_select(on_send(c, 3, told.sent())));
+  EXPECT_EQ(told.told, status::full);
 }
 
 TEST(Select, NullCasesAreNeverChosenHoweverManyStandAround) {

@@ -37,6 +37,40 @@ void expect_balance(const queue_stats& s, std::size_t size, std::size_t dropped_
   EXPECT_EQ(s.pushed, s.popped + (s.dropped - dropped_incoming) + size);
 }
 
+TEST(BoundedQueue, AwaitedBatchTakesWhatIsThereOnceThereIsOne) {
+  bounded_queue<int> q(8);
+  std::vector<int> got;
+  status ended = status::ok;
+  const auto take = [](bounded_queue<int>& from, std::vector<int>& into, status& s) -> detached {
+    while (auto some = co_await from.async_pop_some(3)) {
+      into.insert(into.end(), some->begin(), some->end());
+    }
+    s = status::closed;
+  };
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(q.push(i), status::ok);
+  take(q, got, ended);  // three, two, then it waits
+  EXPECT_EQ(got, (std::vector{0, 1, 2, 3, 4}));
+  EXPECT_EQ(q.waiting_to_pop(), 1U);
+  ASSERT_EQ(q.push(5), status::ok);
+  EXPECT_EQ(got.back(), 5);
+  q.close();
+  EXPECT_EQ(ended, status::closed);
+}
+
+TEST(BoundedQueue, AwaitedBatchThatTimedOutTookNothing) {
+  manual_clock clock;
+  bounded_queue<int> q(8);
+  status ended = status::ok;
+  [](bounded_queue<int>& from, wait_limits limits, status& s) -> detached {
+    const auto some = co_await from.async_pop_some(3, std::move(limits));
+    s = some.status();
+  }(q, deadline::after(1s, clock), ended);
+  clock.advance(1s);
+  EXPECT_EQ(ended, status::timed_out);
+  ASSERT_EQ(q.push(1), status::ok);
+  EXPECT_EQ(q.size(), 1U);
+}
+
 // ---- what happens when it is full
 
 TEST(BoundedQueue, DropNewestDropsTheIncomingItemAndSaysSo) {
@@ -293,6 +327,22 @@ TEST(BoundedQueueWeight, HeavyProducerIsNotOvertakenByLightOnes) {
   heavy.join();
   EXPECT_EQ(*q.try_pop(), "heavyheavy");
   EXPECT_EQ(q.try_push("1"), status::ok);
+}
+
+TEST(BoundedQueueWeight, ProducersGoInStrictlyInTurnHoweverManyAreWoken) {
+  for (int round = 0; round < 100; ++round) {
+    bounded_queue<std::string> q(by_bytes(1000, 10));
+    ASSERT_EQ(q.push("1234567890"), status::ok);
+    std::vector<std::jthread> producers;
+    for (const char* item : {"heavy678", "123", "heavy9", "12345"}) {
+      producers.emplace_back([&q, item] { EXPECT_EQ(q.push(std::string(item)), status::ok); });
+      eventually([&] { return q.waiting_to_push() == producers.size(); });
+    }
+    std::vector<std::string> order;
+    for (int i = 0; i < 5; ++i) order.push_back(*q.pop());
+    EXPECT_EQ(order, (std::vector<std::string>{"1234567890", "heavy678", "123", "heavy9",
+                                               "12345"}));
+  }
 }
 
 TEST(BoundedQueueWeight, LightProducerBehindAHeavyOneGoesInWhenThatGivesUp) {

@@ -16,13 +16,13 @@
 // one queued first, whatever its time), latest (the one queued last).
 // Destroying it while anybody waits inside is a broken contract; otherwise it may be destroyed by
 // anyone at any time, also by a coroutine that its own timer resumed.
-// Cost: push and pop O(log n); one timer, armed only while somebody waits; memory for `capacity`
+// Cost: push and pop O(log n); one timer, armed when somebody waits; memory for `capacity`
 // items is allocated at construction. A coroutine without an executor resumes on the clock's
 // thread.
 // Limits: capacity from 1 to 2^32 - 2; T must be movable.
 //
 //     sluice::delay_queue<mail> later(1000);
-//     later.push({mail, seam::now() + 5min});
+//     later.push({letter, std::chrono::steady_clock::now() + 5min});
 //     while (auto m = later.pop()) send(m->item);
 
 #include <cstddef>

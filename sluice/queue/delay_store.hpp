@@ -3,7 +3,7 @@
 // The earliest first, and none before its time: the store of delay_queue. See exchange.hpp for what
 // a store is. Not thread-safe: the exchange guards it.
 //
-// It keeps at most one timer armed, for the front item, and only while somebody waits for it. When
+// It keeps at most one timer armed, for the front item, from when somebody waits for it. When
 // the timer fires, the exchange looks again.
 
 #include <cstddef>

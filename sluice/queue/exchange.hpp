@@ -69,6 +69,9 @@ struct queue_stats {
   std::size_t high_water = 0;  // the most items ever inside at once
 };
 
+// What pop_some has room for at least when it had to wait.
+inline constexpr std::size_t few_at_least = 64;
+
 // How far a batch push came: the first `count` items were accepted or, by a dropping policy,
 // dropped; the rest are the caller's.
 struct [[nodiscard]] batch_result {
@@ -183,6 +186,10 @@ class exchange {
   // Waits for one item, then takes what else is there, up to `max`, under one lock.
   outcome<std::vector<T>> pop_some(std::size_t max, const wait_limits& limits = {});
   outcome<std::vector<T>> try_pop_some(std::size_t max);
+  // co_await gives an outcome<std::vector<T>>.
+  auto async_pop_some(std::size_t max, wait_limits limits = {}) {
+    return awaitable<pop_some_op>(std::move(limits), *this, max);
+  }
 
   // False: it was closed already.
   bool close();
@@ -212,6 +219,7 @@ class exchange {
   template <class, class>
   friend class exchange_case;
   class owning_push_op;
+  class pop_some_op;
 
   struct node : wait_node {
     T* item = nullptr;                  // producers: moved from when accepted
@@ -259,7 +267,7 @@ class exchange {
   template <class Sink>
   void release_one(Sink&& sink);
   void take_some(std::vector<T>& taken, std::size_t max, wake_batch& wakes);
-  void make_room(std::size_t weight, bin& dropped);
+  bool make_room(const T& item, std::size_t weight, bin& dropped);
   bool hand_to_consumer(T& item, wake_batch& wakes);
   bool take_from_producer(std::optional<T>& slot, wake_batch& wakes);
   void serve(wake_batch& wakes, std::uint32_t cascade = 0) {
@@ -270,6 +278,7 @@ class exchange {
   bool serve_producers(wake_batch& wakes, std::uint32_t cascade);
   void dismiss(line& waiting, wake_batch& wakes);
   void set_size(std::size_t size) noexcept { size_.store(size, relaxed); }
+  void depart(node& n, line& mine) noexcept;  // told to try, and counted until it has
   bool landed(node& n, line& mine) noexcept;
 
   // A store with an opinion on what matters may say that the incoming item is the one to drop.

@@ -14,7 +14,7 @@
 // When full, as `overflow` says: block, reject, drop_newest (the incoming one), latest (the one
 // queued last), and drop_oldest: of all, the incoming one included, the one with the lowest
 // priority goes, ageing aside, and among equals the oldest; the push says `dropped` if it was its
-// own.
+// own. Where room by weight takes several, they go in that order, until it fits or it is its turn.
 // `PriorityOf` is called under the queue's lock, once or twice for every push: it must be quick and
 // must not use the queue. If it throws, so does the push, and nothing has changed. It gives a
 // number or an enumeration; not-a-number is the least urgent of all.

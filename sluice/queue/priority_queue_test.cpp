@@ -211,6 +211,20 @@ TEST(PriorityQueue, WeightCountsWhateverTheOrder) {
   EXPECT_EQ(q.weight(), 0u);
 }
 
+TEST(PriorityQueue, DropOldestNeverDropsWhatMattersMoreToMakeRoomByWeight) {
+  std::vector<int> dropped;
+  priority_queue<mail> q({.capacity = 10,
+                          .overflow = overflow::drop_oldest,
+                          .weight_max = 10,
+                          .weigh = [](const mail& m) { return static_cast<size_t>(m.number); },
+                          .on_drop = [&](mail&& m) { dropped.push_back(m.number); }});
+  ASSERT_EQ(q.push({1, 1}), status::ok);
+  ASSERT_EQ(q.push({9, 9}), status::ok);
+  EXPECT_EQ(q.push({5, 5}), status::dropped);
+  EXPECT_EQ(dropped, (std::vector{1, 5})) << "what mattered less went first, in vain";
+  EXPECT_EQ(drain(q), (std::vector{9}));
+}
+
 // ---- exceptions
 
 TEST(PriorityQueue, PriorityFunctionThatThrowsChangesNothing) {

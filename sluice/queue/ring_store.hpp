@@ -19,8 +19,8 @@ class ring_store {
 
   ring_store(std::size_t capacity, weights w)
       : capacity_(capacity),
-        slots_(capacity > 0 ? std::allocator<T>().allocate(capacity) : nullptr),
-        weights_(w == weights::kept ? capacity : 0) {}
+        weights_(w == weights::kept ? capacity : 0),
+        slots_(capacity > 0 ? std::allocator<T>().allocate(capacity) : nullptr) {}
   ring_store(const ring_store&) = delete;
   ring_store& operator=(const ring_store&) = delete;
   ~ring_store() {
@@ -76,11 +76,11 @@ class ring_store {
   }
 
   const std::size_t capacity_;
+  std::vector<std::size_t> weights_;  // beside the items, only when they are weighed
   T* const slots_;
   std::size_t head_ = 0;   // the oldest item
   std::size_t tail_ = 0;   // where the next one goes
   std::size_t count_ = 0;
-  std::vector<std::size_t> weights_;  // beside the items, only when they are weighed
 };
 
 }  // namespace sluice

@@ -24,8 +24,8 @@
 // a read-modify-write and without a fence (./bench queue, `sluice_spsc`). A side that has to wait
 // spins briefly, then parks; it alone pays for the ordering (one membarrier). No allocation after
 // construction. The capacity is exact; memory is for the next power of two.
-// Limits: capacity at least 1; `high_water` in its counters is the most that either side happened
-// to see inside when it looked, not an exact mark.
+// Limits: capacity from 1 to 2^48; `high_water` in its counters is the most that either side
+// happened to see inside when it looked, not an exact mark.
 //
 //     sluice::spsc_ring<packet> ring(4096);
 //     std::jthread parser([&] { while (auto p = ring.pop()) parse(*p); });
@@ -81,6 +81,7 @@ class spsc_ring {
   }
   status push(const T& item) { return push(T(item)); }
   status push(T&& item, std::stop_token stop) { return push_within(item, {{}, std::move(stop)}); }
+  status push(const T& item, std::stop_token stop) { return push(T(item), std::move(stop)); }
 
   // Never waits.
   status try_push(T&& item) {
@@ -95,10 +96,20 @@ class spsc_ring {
                       std::stop_token stop = {}) {
     return push_within(item, {deadline::after(wait), std::move(stop)});
   }
+  template <class Rep, class Period>
+  status try_push_for(const T& item, std::chrono::duration<Rep, Period> wait,
+                      std::stop_token stop = {}) {
+    return try_push_for(T(item), wait, std::move(stop));
+  }
   template <class Clock, class Duration>
   status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
                         std::stop_token stop = {}) {
     return push_within(item, {deadline::at(when), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_push_until(const T& item, std::chrono::time_point<Clock, Duration> when,
+                        std::stop_token stop = {}) {
+    return try_push_until(T(item), when, std::move(stop));
   }
   // The general form. Moves from `item` only when it returns ok.
   status push_within(T& item, const wait_limits& limits);
@@ -214,6 +225,8 @@ class spsc_ring {
     return outcome<T>(done);
   }
   static constexpr const char* type = "sluice::spsc_ring";
+  static constexpr std::size_t capacity_max = std::size_t{1} << 48;
+  static std::uint64_t mask_for(std::size_t capacity, const std::string& name);
 
   // Constant after construction.
   const std::string name_;
@@ -240,6 +253,7 @@ class spsc_ring {
   // The consumer's own.
   alignas(128) atomic<std::uint64_t> popped_{0};  // follows head_; its last touch
   std::uint64_t tail_seen_ = 0;                   // where the producer was when last looked at
+  std::uint64_t found_ = 0;                       // how far it had come since the look before
   spin_budget pop_spin_;
   atomic<std::uint64_t> pop_waits_{0};
   atomic<std::size_t> most_by_consumer_{0};

@@ -256,6 +256,8 @@ TEST(SpscRing, BlockedSidesUseNoProcessor) {
 TEST(SpscRingDeathTest, MisuseIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(spsc_ring<int>(0), "sluice::spsc_ring: expected a capacity of at least 1");
+  EXPECT_DEATH(spsc_ring<int>(static_cast<std::size_t>(-1)),
+               "sluice::spsc_ring: expected a capacity of at most 2\\^48");
   EXPECT_DEATH(spsc_ring<int>({.capacity = 1, .overflow = overflow::drop_oldest, .name = "pipe"}),
                "sluice::spsc_ring \"pipe\": expected overflow::block or overflow::reject");
   EXPECT_DEATH(

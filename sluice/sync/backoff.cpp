@@ -27,7 +27,8 @@ void backoff::pause() noexcept {
   if (longest_ > options_.yields) {
     const auto times = std::min<std::uint32_t>(longest_ - options_.yields, 20);
     ++longest_;
-    seam::nap(std::chrono::microseconds(50 * times));
+    const auto bound = 50 * times;
+    seam::nap(std::chrono::microseconds(bound / 2 + random_.below(bound - bound / 2 + 1)));
     return;
   }
   const bool longest = bound_ == options_.most_pauses;

@@ -16,7 +16,7 @@
 // release of a non-const access asks those who wait again. (Not with a spin_lock, under which
 // nobody should sleep.) The predicate must depend on nothing but the value.
 // Cancel safety: as the lock's; a `lock_when` that failed does not hold the lock.
-// Cost: the lock, the value, and about 72 bytes for those who wait in `when`; no allocation.
+// Cost: the lock, the value, and about 56 bytes for those who wait in `when`; no allocation.
 //
 //     guarded<std::map<id, job>> jobs;
 //     jobs.with([&](auto& map) { map.erase(done); });

@@ -20,9 +20,9 @@
 // acquire load.
 //
 //     lazy<table> primes([] { return build_table(); });
-//     use(primes.get());                                    // table&, or what the initialiser
-//     threw if (auto t = primes.try_get_for(10ms, stop)) use(*t); // built, or being built by
-//     another auto t = co_await primes.async_get();
+//     use(primes.get());  // a table&; throws what the initialiser threw
+//     if (auto t = primes.try_get_for(10ms, stop)) use(*t);
+//     auto t = co_await primes.async_get();
 
 #include <chrono>
 #include <concepts>

@@ -75,7 +75,8 @@ class semaphore {
     bool ready() const noexcept { return semaphore_.permits_.load(relaxed) >= node_.wanted; }
     bool attempt() noexcept;
     enlisted enlist(waiter& who) noexcept;
-    bool woken() const noexcept { return true; }  // always handed the permits
+    bool spins_linked() const noexcept { return true; }  // in its place from the first moment
+    bool woken() const noexcept { return true; }          // always handed the permits
     void retract() noexcept;
     spin_budget& spin() noexcept { return semaphore_.spin_; }
     status result(status ended) const noexcept { return ended; }

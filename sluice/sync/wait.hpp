@@ -26,6 +26,7 @@
 
 #include <coroutine>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
@@ -80,12 +81,16 @@ bool spin_until(spin_budget& budget, const wait_limits& limits, Ready&& ready) {
   return false;
 }
 
-constexpr status to_status(waiter::state ended) noexcept {
+inline status to_status(waiter::state ended) noexcept {
   switch (ended) {
     case waiter::state::timed_out: return status::timed_out;
     case waiter::state::stopped: return status::stopped;
-    default: return status::ok;
+    case waiter::state::claimed: return status::ok;
+    case waiter::state::arming:
+    case waiter::state::waiting: break;
   }
+  contract_broken("sluice::waiter", nullptr, "a wait that has ended",
+                  std::source_location::current());
 }
 
 // The slow half of a blocking call, for an operation whose first attempt has failed.

@@ -8,6 +8,9 @@
 #include <thread>
 
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/sync/condition.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
@@ -217,6 +220,51 @@ TEST(wait_test, AHundredThousandResumptionsOnOneThreadNeedNoStack) {
   player(pong, ping, played);
   ping.release();
   EXPECT_EQ(played, 2 * rounds);
+}
+
+TEST(wait_test, ABlockingCallInACoroutineThatAWaitResumedDoesNotTakeThatWaitsWake) {
+  mutex m;
+  condition changed;
+  event nested;
+  std::atomic<bool> ready = false;
+  std::atomic<bool> nested_set = false;
+  std::atomic<bool> returned_early = false;
+  std::unique_lock first(m);  // so that the coroutine waits in line for it
+  [](mutex& lock, event& gate, std::atomic<bool>& set, std::atomic<bool>& early) -> detached {
+    auto hold = co_await lock.async_lock();
+    gate.wait();  // blocks the thread that let it in, which is in the middle of its own wait
+    early = !set;
+  }(m, nested, nested_set, returned_early);
+  ASSERT_EQ(m.waiting(), 1U);
+  first.release();
+  std::jthread notifier([&] {
+    eventually([&] { return nested.waiting() == 1; });
+    ready = true;
+    changed.notify_one();  // for the outer wait, while its thread sleeps in the inner one
+    nested_set = true;
+    nested.set();
+  });
+  std::unique_lock hold(m, std::adopt_lock);
+  changed.wait(hold, [&] { return ready.load(); });
+  EXPECT_FALSE(returned_early);
+}
+
+TEST(wait_test, ThreadsAreWokenBeforeACoroutineRunsOnTheWakersThread) {
+  event go;
+  event thread_went;
+  bool coroutine_went = false;
+  [](event& start, event& other, bool& done) -> detached {
+    (void)co_await start.async_wait();
+    other.wait();  // would wait for ever if the thread were woken after this
+    done = true;
+  }(go, thread_went, coroutine_went);
+  std::jthread thread([&] {
+    go.wait();
+    thread_went.set();
+  });
+  eventually([&] { return go.waiting() == 2; });
+  go.set();
+  EXPECT_TRUE(coroutine_went);
 }
 
 }  // namespace

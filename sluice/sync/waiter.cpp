@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "sluice/base/work.hpp"
+
 namespace sluice {
 namespace {
 
@@ -28,6 +30,7 @@ class thread_timer final : public timer {
 }  // namespace
 
 void wake_batch::wake_all() noexcept {
+  const run_scope coroutines_last;
   while (first_ != nullptr) {
     waiter& next = *first_;
     first_ = next.next_to_wake_;  // before waking: it may be gone after
@@ -37,15 +40,10 @@ void wake_batch::wake_all() noexcept {
 
 waiter::state thread_waiter::park(const wait_limits& limits, std::uint32_t spin_first) noexcept {
   if (spin_first > 0) {
-    for (; spin_first > 0; --spin_first) {
-      if (parker_.try_park()) return ended_by();
-      seam::pause();
-    }
-    for (int left = yields_before_sleep; left > 0; --left) {
-      seam::yield();
-      if (parker_.try_park()) return ended_by();
-    }
+    for (; spin_first > 0 && !is_woken(); --spin_first) seam::pause();
+    for (int left = yields_before_sleep; left > 0 && !is_woken(); --left) seam::yield();
   }
+  if (is_woken()) return ended_by();
   if (limits.stop.stop_possible()) {
     // Its destructor waits for a callback that is running, so `this` outlives it.
     const std::stop_callback on_stop(limits.stop, end_on_stop{*this});
@@ -58,16 +56,19 @@ waiter::state thread_waiter::park(const wait_limits& limits, std::uint32_t spin_
 
 void thread_waiter::sleep(const deadline& until) noexcept {
   if (until.is_never()) {
-    parker_.park();
+    sleep_until_woken();
   } else if (until.on() == nullptr) {
-    if (parker_.park_until(until.when())) return;
-    // Too late to give up when somebody has claimed or stopped us: their token is on its way.
-    if (!end(state::timed_out)) parker_.park();
+    while (!is_woken()) {
+      if (parker_.park_until(until.when())) continue;
+      // Too late to give up when somebody has claimed or stopped us: they are about to wake us.
+      if (!end(state::timed_out)) sleep_until_woken();
+      return;
+    }
   } else {
     thread_timer alarm(*this);
     const bool armed = until.on()->arm(alarm, until.when());
     if (!armed && end(state::timed_out)) return;
-    parker_.park();
+    sleep_until_woken();
     if (armed) until.on()->disarm(alarm);
   }
 }

@@ -121,8 +121,9 @@ class waiter {
   waiter* next_to_wake_ = nullptr;   // owned by the batch of the claimer
 };
 
-// Claimed waiters that are woken when this goes out of scope. Declare it before the lock guard:
-// it is then destroyed after the lock is released.
+// Claimed waiters that are woken when this goes out of scope. Declare it before the lock guard: it
+// is then destroyed after the lock is released. A coroutine that is to be resumed right here runs
+// when all the others are woken, because it may take long, or wait for one of them.
 class wake_batch {
  public:
   wake_batch() = default;
@@ -134,11 +135,7 @@ class wake_batch {
 
   void add(waiter& claimed) noexcept {
     claimed.next_to_wake_ = nullptr;
-    if (first_ == nullptr) {
-      first_ = &claimed;
-    } else {
-      last_->next_to_wake_ = &claimed;
-    }
+    (first_ == nullptr ? first_ : last_->next_to_wake_) = &claimed;
     last_ = &claimed;
   }
 
@@ -183,9 +180,18 @@ Node* claim_front(wait_list& list) noexcept {
 }
 
 // A thread that waits. The primitive links it (see wait.hpp for the loop around it).
+//
+// Several of them may exist on one thread: a wait that has joined its list may run a coroutine
+// before it sleeps, and that one may wait in turn. They share the thread's parker, so each also has
+// a flag of its own, and a token says no more than "look again".
 class thread_waiter final : public waiter {
  public:
   thread_waiter() noexcept : waiter(&unpark, true), parker_(seam::this_parker()) {}
+
+  void rearm() noexcept {
+    waiter::rearm();
+    woken_.store(false, relaxed);  // the owner alone sees it: it is in no list
+  }
 
   // Call once committed. Waits until claimed, or until a limit ends the wait: first spinning for
   // so many pauses, then asleep.
@@ -193,11 +199,20 @@ class thread_waiter final : public waiter {
 
  private:
   static void unpark(waiter& self) noexcept {
-    static_cast<thread_waiter&>(self).parker_.unpark();
+    auto& me = static_cast<thread_waiter&>(self);
+    seam::parker& sleeper = me.parker_;
+    // release: pairs with the acquire in is_woken. From here on `me` may be gone; the parker stays.
+    me.woken_.store(true, release);
+    sleeper.unpark();
   }
+  bool is_woken() const noexcept { return woken_.load(acquire); }
   void sleep(const deadline& until) noexcept;
+  void sleep_until_woken() noexcept {
+    while (!is_woken()) parker_.park();
+  }
 
   seam::parker& parker_;
+  atomic<bool> woken_{false};
 };
 
 }  // namespace sluice

@@ -139,7 +139,7 @@ TEST(waiter_test, AThreadWhoseStopCameBeforeDoesNotSleep) {
 }
 
 // A notifier, a deadline and a stop at the same moment, again and again on the same thread: one
-// of them wins, the thread wakes once, and no token is left over to disturb the next wait.
+// of them wins, the thread wakes once, and a token that was left over does not end the next wait.
 TEST(waiter_test, ExactlyOneOfClaimDeadlineAndStopEndsEachWait) {
   stress run;
   constexpr int rounds = 3'000;
@@ -186,8 +186,22 @@ TEST(waiter_test, ExactlyOneOfClaimDeadlineAndStopEndsEachWait) {
   EXPECT_EQ(seen[static_cast<int>(state::claimed)] + seen[static_cast<int>(state::timed_out)] +
                 seen[static_cast<int>(state::stopped)],
             rounds);
-  EXPECT_FALSE(seam::this_parker().park_until(std::chrono::steady_clock::now()))
-      << "no token is left over";
+}
+
+TEST(waiter_test, ATokenOfAnotherWaitDoesNotEndThisOne) {
+  spin_lock guard;
+  wait_list list;  // protected by guard
+  wait_node node;
+  thread_waiter me;
+  {
+    const std::lock_guard hold(guard);
+    ASSERT_EQ(join(list, node, me), enlisted::waiting);
+  }
+  seam::this_parker().unpark();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(me.park({deadline::after(std::chrono::milliseconds(20)), {}}), state::timed_out);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));
+  node.unlink();
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class exchange<T, Store>::push_op {
   enlisted enlist(waiter& who) {
     wake_batch wakes;
     const std::lock_guard hold(exchange_.lock_);
+    exchange_.landed(node_, exchange_.producers_);
     if (try_locked(wakes, again_ ? turn::mine : turn::any)) return enlisted::finished;
     node_.retries = who.is_thread() && exchange_.capacity_ > 0;
     ++exchange_.stats_.push_waits;
@@ -43,10 +44,14 @@ class exchange<T, Store>::push_op {
     const std::lock_guard hold(exchange_.lock_);
     exchange_.landed(node_, exchange_.producers_);
     again_ = true;
-    return try_locked(wakes, turn::mine);
+    if (try_locked(wakes, turn::mine)) return true;
+    // With weights, it keeps its turn until it stands in line again or gives up.
+    if (exchange_.weight_max_ != 0) exchange_.depart(node_, exchange_.producers_);
+    return false;
   }
   void retract() {
     const std::lock_guard hold(exchange_.lock_);
+    exchange_.landed(node_, exchange_.producers_);
     if (node_.linked()) exchange_.producers_.remove(node_);
   }
   status result(status ended) {
@@ -152,6 +157,31 @@ outcome<T> exchange<T, Store>::wait_pop(const wait_limits& limits) {
   return op.result(wait_blocking(op, limits));
 }
 
+// Waits as a pop does; takes what else is there when it has its first.
+template <class T, class Store>
+class exchange<T, Store>::pop_some_op : public pop_op {
+ public:
+  pop_some_op(exchange& x, std::size_t max) : pop_op(x), exchange_(x), max_(max) {
+    check_named(max > 0, x.type_, x.name_.c_str(), "to be asked for at least one item");
+    taken_.reserve(std::min(max, few_at_least));  // before: once popped, nothing must fail
+  }
+
+  outcome<std::vector<T>> result(status ended) {
+    auto first = pop_op::result(ended);
+    if (!first) return first.status();
+    taken_.push_back(std::move(*first));
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    exchange_.take_some(taken_, max_, wakes);
+    return std::move(taken_);
+  }
+
+ private:
+  exchange& exchange_;
+  const std::size_t max_;
+  std::vector<T> taken_;
+};
+
 // ---- batches
 
 // Stops at the first that was turned away. One that was dropped has left the caller's hands: the
@@ -239,15 +269,7 @@ template <class T, class Store>
 outcome<std::vector<T>> exchange<T, Store>::pop_some(std::size_t max, const wait_limits& limits) {
   if (limits.stop.stop_requested()) return status::stopped;
   if (auto now = try_pop_some(max); now || now.status() != status::empty) return now;
-  auto first = pop_within(limits);
-  if (!first) return first.status();
-  std::vector<T> taken;
-  taken.reserve(std::min(max, size() + 1));
-  taken.push_back(std::move(*first));
-  wake_batch wakes;
-  const std::lock_guard hold(lock_);
-  take_some(taken, max, wakes);
-  return taken;
+  return block_on(pop_some_op(*this, max), limits);
 }
 
 // ---- looking

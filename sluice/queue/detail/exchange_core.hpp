@@ -75,8 +75,7 @@ bool exchange<T, Store>::serve_consumers(wake_batch& wakes, std::uint32_t cascad
     consumers_.remove(next);
     if (!next.who->try_claim(next)) continue;  // it gave up
     if (next.retries) {
-      next.in_flight = true;
-      ++consumers_.in_flight;
+      depart(next, consumers_);
     } else {
       try {
         release_one([&](T&& item) { next.slot->emplace(std::move(item)); });
@@ -97,6 +96,8 @@ bool exchange<T, Store>::serve_producers(wake_batch& wakes, std::uint32_t cascad
   bool moved = false;
   while (!producers_.empty() && !closed_.load(relaxed) && fits(producers_.front().weight)) {
     node& next = producers_.front();
+    // Strictly in turn: nobody passes the one that was woken and has not tried yet.
+    if (weight_max_ != 0 && producers_.in_flight > 0) break;
     if (next.retries) {
       const auto room = capacity_ - size_.load(relaxed);
       const auto allowed = std::min(room, 1 + cascade + room / items_per_extra_wake);
@@ -105,8 +106,7 @@ bool exchange<T, Store>::serve_producers(wake_batch& wakes, std::uint32_t cascad
     producers_.remove(next);
     if (!next.who->try_claim(next)) continue;
     if (next.retries) {
-      next.in_flight = true;
-      ++producers_.in_flight;
+      depart(next, producers_);
     } else {
       try {
         accept(*next.item, next.weight);
@@ -147,6 +147,12 @@ void exchange<T, Store>::serve_waiting(wake_batch& wakes, std::uint32_t cascade)
 }
 
 template <class T, class Store>
+void exchange<T, Store>::depart(node& n, line& mine) noexcept {
+  n.in_flight = true;
+  ++mine.in_flight;
+}
+
+template <class T, class Store>
 bool exchange<T, Store>::landed(node& n, line& mine) noexcept {
   if (!n.in_flight) return false;
   n.in_flight = false;
@@ -184,15 +190,18 @@ void exchange<T, Store>::release_one(Sink&& sink) {
   set_size(size_.load(relaxed) - 1);
 }
 
+// False: what is left inside matters more than the item.
 template <class T, class Store>
-void exchange<T, Store>::make_room(std::size_t weight, bin& dropped) {
-  const auto sink = [&](T&& item) { dropped.add(std::move(item)); };
+bool exchange<T, Store>::make_room(const T& item, std::size_t weight, bin& dropped) {
+  const auto sink = [&](T&& evicted) { dropped.add(std::move(evicted)); };
   while (!fits(weight)) {
+    if (matters_least(item)) return false;
     weight_ -= overflow_ == overflow::drop_oldest ? store_.evict_oldest(sink)
                                                   : store_.evict_latest(sink);
     set_size(size_.load(relaxed) - 1);
     ++stats_.dropped;
   }
+  return true;
 }
 
 template <class T, class Store>
@@ -265,24 +274,24 @@ bool exchange<T, Store>::offer_locked(T& item, std::size_t weight, status& done,
     done = status::ok;
     return true;
   }
-  if (capacity_ == 0 && hand_to_consumer(item, wakes)) {
+  const bool too_heavy = weight_max_ != 0 && weight > weight_max_;
+  if (capacity_ == 0 && !too_heavy && hand_to_consumer(item, wakes)) {
     done = status::ok;
     return true;
   }
   done = status::full;
-  const bool too_heavy = weight_max_ != 0 && weight > weight_max_;
   if (too_heavy || overflow_ == overflow::reject) {
     ++stats_.rejected;
     return true;
   }
   if (overflow_ == overflow::block) return false;
-  if (overflow_ == overflow::drop_newest || matters_least(item)) {
+  if (overflow_ == overflow::drop_newest || !make_room(item, weight, *dropped)) {
     dropped->add(std::move(item));
     ++stats_.dropped;
     done = status::dropped;
+    serve(wakes);  // there may be more room than before
     return true;
   }
-  make_room(weight, *dropped);
   accept(item, weight);
   serve(wakes);
   done = status::ok;

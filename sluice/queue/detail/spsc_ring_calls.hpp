@@ -155,10 +155,10 @@ template <class T>
 outcome<std::vector<T>> spsc_ring<T>::pop_some(std::size_t max, const wait_limits& limits) {
   if (limits.stop.stop_requested()) return status::stopped;
   if (auto now = try_pop_some(max); now || now.status() != status::empty) return now;
+  std::vector<T> taken;
+  taken.reserve(std::min(max, few_at_least));  // before: once popped, nothing must fail
   auto first = pop_within(limits);
   if (!first) return first.status();
-  std::vector<T> taken;
-  taken.reserve(std::min(max, size() + 1));
   taken.push_back(std::move(*first));
   take_some(taken, max);
   return taken;
