@@ -38,6 +38,7 @@
 
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/overflow.hpp"
+#include "sluice/queue/queue_calls.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -59,26 +60,6 @@ struct queue_options {
   std::function<void(T&&)> on_drop{};
 };
 
-struct queue_stats {
-  std::uint64_t pushed = 0;    // accepted
-  std::uint64_t popped = 0;    // taken by consumers
-  std::uint64_t dropped = 0;   // by a dropping policy, old ones and new ones
-  std::uint64_t rejected = 0;  // turned away with `full` or, waiting for room, timed out
-  std::uint64_t push_waits = 0;
-  std::uint64_t pop_waits = 0;
-  std::size_t high_water = 0;  // the most items ever inside at once
-};
-
-// What pop_some has room for at least when it had to wait.
-inline constexpr std::size_t few_at_least = 64;
-
-// How far a batch push came: the first `count` items were accepted or, by a dropping policy,
-// dropped; the rest are the caller's.
-struct [[nodiscard]] batch_result {
-  std::size_t count = 0;
-  sluice::status status = sluice::status::ok;  // ok exactly when all were accepted
-};
-
 // What the exchange asks of a store. All calls are under the exchange's lock.
 template <class S, class T>
 concept exchange_store = requires(S s, T& item, void (*sink)(T&&), std::size_t weight) {
@@ -94,9 +75,8 @@ concept exchange_store = requires(S s, T& item, void (*sink)(T&&), std::size_t w
 };
 
 template <class T, class Store>
-class exchange {
+class exchange : public queue_calls<exchange<T, Store>, T> {
  public:
-  using value_type = T;
   using options = queue_options<T>;
   class push_op;
   class pop_op;
@@ -104,92 +84,7 @@ class exchange {
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
 
-  // Waits for room, as the policy says. ok, closed, full (reject, too heavy), dropped.
-  status push(T&& item) {
-    status done = status::ok;
-    return offer(item, done) ? done : wait_push(item, {});
-  }
-  status push(const T& item) { return push(T(item)); }
-  status push(T&& item, std::stop_token stop) { return push_within(item, {{}, std::move(stop)}); }
-  status push(const T& item, std::stop_token stop) { return push(T(item), std::move(stop)); }
-
-  // Never waits: `full` also when the policy is block.
-  status try_push(T&& item) {
-    status done = status::ok;
-    if (!offer(item, done)) note_rejected();
-    return done;
-  }
-  status try_push(const T& item) { return try_push(T(item)); }
-
-  template <class Rep, class Period>
-  status try_push_for(T&& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) {
-    return push_within(item, {deadline::after(wait), std::move(stop)});
-  }
-  template <class Rep, class Period>
-  status try_push_for(const T& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) {
-    return try_push_for(T(item), wait, std::move(stop));
-  }
-  template <class Clock, class Duration>
-  status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) {
-    return push_within(item, {deadline::at(when), std::move(stop)});
-  }
-  template <class Clock, class Duration>
-  status try_push_until(const T& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) {
-    return try_push_until(T(item), when, std::move(stop));
-  }
-  // The general form. Moves from `item` only when it returns ok or dropped.
-  status push_within(T& item, const wait_limits& limits);
-  // co_await gives a status. `item` must stay where it is until then; moved from only on success.
-  auto async_push(T& item, wait_limits limits = {}) {
-    return awaitable<push_op>(std::move(limits), *this, item);
-  }
-  // The same for a temporary, which is lost if the push fails.
-  auto async_push(T&& item, wait_limits limits = {}) {
-    return awaitable<owning_push_op>(std::move(limits), *this, std::move(item));
-  }
-
-  // Pushes all of them in order, many under one lock, waiting for room as the policy says.
-  batch_result push_all(std::span<T> items, const wait_limits& limits = {});
-  // Pushes those for which there is room now.
-  batch_result try_push_all(std::span<T> items);
-
-  // Waits for an item. ok, or closed: closed and drained.
-  outcome<T> pop() {
-    std::optional<T> slot;
-    status done = status::ok;
-    return poll(slot, done) ? to_outcome(slot, done) : wait_pop({});
-  }
-  outcome<T> pop(std::stop_token stop) { return pop_within({{}, std::move(stop)}); }
-  outcome<T> try_pop() {
-    std::optional<T> slot;
-    status done = status::ok;
-    poll(slot, done);
-    return to_outcome(slot, done);
-  }
-  template <class Rep, class Period>
-  outcome<T> try_pop_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
-    return pop_within({deadline::after(wait), std::move(stop)});
-  }
-  template <class Clock, class Duration>
-  outcome<T> try_pop_until(std::chrono::time_point<Clock, Duration> when,
-                           std::stop_token stop = {}) {
-    return pop_within({deadline::at(when), std::move(stop)});
-  }
-  outcome<T> pop_within(const wait_limits& limits);
-  // co_await gives an outcome<T>.
-  auto async_pop(wait_limits limits = {}) { return awaitable<pop_op>(std::move(limits), *this); }
-
-  // Waits for one item, then takes what else is there, up to `max`, under one lock.
-  outcome<std::vector<T>> pop_some(std::size_t max, const wait_limits& limits = {});
   outcome<std::vector<T>> try_pop_some(std::size_t max);
-  // co_await gives an outcome<std::vector<T>>.
-  auto async_pop_some(std::size_t max, wait_limits limits = {}) {
-    return awaitable<pop_some_op>(std::move(limits), *this, max);
-  }
 
   // False: it was closed already.
   bool close();
@@ -216,10 +111,9 @@ class exchange {
   void reconsider(wake_batch& wakes);
 
  private:
+  friend class queue_calls<exchange, T>;
   template <class, class>
   friend class exchange_case;
-  class owning_push_op;
-  class pop_some_op;
 
   struct node : wait_node {
     T* item = nullptr;                  // producers: moved from when accepted
@@ -293,12 +187,7 @@ class exchange {
   void report(bin& dropped);
   void note_rejected() noexcept;
   void gave_up(status why);
-  status wait_push(T& item, const wait_limits& limits);
-  outcome<T> wait_pop(const wait_limits& limits);
-  static outcome<T> to_outcome(std::optional<T>& slot, status done) {
-    if (slot.has_value()) return outcome<T>(std::move(*slot));
-    return outcome<T>(done);
-  }
+  void take_more(std::vector<T>& taken, std::size_t max);
 
   // Constant after construction.
   const char* const type_;

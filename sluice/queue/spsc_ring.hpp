@@ -48,7 +48,7 @@
 
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/overflow.hpp"
-#include "sluice/queue/exchange.hpp"
+#include "sluice/queue/queue_calls.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -61,9 +61,8 @@ struct spsc_ring_options {
 };
 
 template <class T>
-class spsc_ring {
+class spsc_ring : public queue_calls<spsc_ring<T>, T> {
  public:
-  using value_type = T;
   using options = spsc_ring_options;
   class push_op;
   class pop_op;
@@ -74,87 +73,6 @@ class spsc_ring {
   spsc_ring& operator=(const spsc_ring&) = delete;
   ~spsc_ring();
 
-  // Waits for room, or says full, as the policy has it. ok, closed, full.
-  status push(T&& item) {
-    status done = status::ok;
-    return offer(item, done) ? done : wait_push(item, {});
-  }
-  status push(const T& item) { return push(T(item)); }
-  status push(T&& item, std::stop_token stop) { return push_within(item, {{}, std::move(stop)}); }
-  status push(const T& item, std::stop_token stop) { return push(T(item), std::move(stop)); }
-
-  // Never waits.
-  status try_push(T&& item) {
-    status done = status::ok;
-    if (!offer(item, done)) note_rejected();
-    return done;
-  }
-  status try_push(const T& item) { return try_push(T(item)); }
-
-  template <class Rep, class Period>
-  status try_push_for(T&& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) {
-    return push_within(item, {deadline::after(wait), std::move(stop)});
-  }
-  template <class Rep, class Period>
-  status try_push_for(const T& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) {
-    return try_push_for(T(item), wait, std::move(stop));
-  }
-  template <class Clock, class Duration>
-  status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) {
-    return push_within(item, {deadline::at(when), std::move(stop)});
-  }
-  template <class Clock, class Duration>
-  status try_push_until(const T& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) {
-    return try_push_until(T(item), when, std::move(stop));
-  }
-  // The general form. Moves from `item` only when it returns ok.
-  status push_within(T& item, const wait_limits& limits);
-  // co_await gives a status. `item` must stay where it is until then; moved from only on success.
-  auto async_push(T& item, wait_limits limits = {}) {
-    return awaitable<push_op>(std::move(limits), *this, item);
-  }
-  // The same for a temporary, which is lost if the push fails.
-  auto async_push(T&& item, wait_limits limits = {}) {
-    return awaitable<owning_push_op>(std::move(limits), *this, std::move(item));
-  }
-
-  // Pushes all of them in order, showing them to the consumer as many at a time as there is room.
-  batch_result push_all(std::span<T> items, const wait_limits& limits = {});
-  // Pushes those for which there is room now.
-  batch_result try_push_all(std::span<T> items);
-
-  // Waits for an item. ok, or closed: closed and drained.
-  outcome<T> pop() {
-    std::optional<T> slot;
-    status done = status::ok;
-    return poll(slot, done) ? to_outcome(slot, done) : wait_pop({});
-  }
-  outcome<T> pop(std::stop_token stop) { return pop_within({{}, std::move(stop)}); }
-  outcome<T> try_pop() {
-    std::optional<T> slot;
-    status done = status::ok;
-    poll(slot, done);
-    return to_outcome(slot, done);
-  }
-  template <class Rep, class Period>
-  outcome<T> try_pop_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
-    return pop_within({deadline::after(wait), std::move(stop)});
-  }
-  template <class Clock, class Duration>
-  outcome<T> try_pop_until(std::chrono::time_point<Clock, Duration> when,
-                           std::stop_token stop = {}) {
-    return pop_within({deadline::at(when), std::move(stop)});
-  }
-  outcome<T> pop_within(const wait_limits& limits);
-  // co_await gives an outcome<T>.
-  auto async_pop(wait_limits limits = {}) { return awaitable<pop_op>(std::move(limits), *this); }
-
-  // Waits for one item, then takes what else is there, up to `max`.
-  outcome<std::vector<T>> pop_some(std::size_t max, const wait_limits& limits = {});
   outcome<std::vector<T>> try_pop_some(std::size_t max);
 
   // False: it was closed already.
@@ -172,7 +90,7 @@ class spsc_ring {
   std::size_t waiting_to_pop() const noexcept { return count(consumer_); }
 
  private:
-  class owning_push_op;
+  friend class queue_calls<spsc_ring, T>;
 
   // Where one side waits. It says so (`waits`), passes a heavy barrier, and looks again before it
   // parks; the other side publishes, passes a light barrier, and looks at `waits`. So one of the
@@ -195,7 +113,7 @@ class spsc_ring {
   bool poll(std::optional<T>& slot, status& done);
   std::size_t items(std::uint64_t head, std::size_t wanted);
   void end_pop(std::uint64_t head);
-  void take_some(std::vector<T>& taken, std::size_t max);
+  void take_more(std::vector<T>& taken, std::size_t max);
 
   // Either. `found`: what it waits for has come after all.
   template <class Found>
@@ -217,12 +135,6 @@ class spsc_ring {
   // By one writer: not a read-modify-write.
   static void add_one(atomic<std::uint64_t>& counter) noexcept {
     counter.store(counter.load(relaxed) + 1, relaxed);
-  }
-  [[gnu::noinline]] status wait_push(T& item, const wait_limits& limits);
-  [[gnu::noinline]] outcome<T> wait_pop(const wait_limits& limits);
-  static outcome<T> to_outcome(std::optional<T>& slot, status done) {
-    if (slot.has_value()) return outcome<T>(std::move(*slot));
-    return outcome<T>(done);
   }
   static constexpr const char* type = "sluice::spsc_ring";
   static constexpr std::size_t capacity_max = std::size_t{1} << 48;

@@ -75,13 +75,6 @@ class exchange<T, Store>::push_op {
 };
 
 template <class T, class Store>
-class exchange<T, Store>::owning_push_op : private std::optional<T>, public push_op {
- public:
-  owning_push_op(exchange& x, T&& item)
-      : std::optional<T>(std::move(item)), push_op(x, **static_cast<std::optional<T>*>(this)) {}
-};
-
-template <class T, class Store>
 class exchange<T, Store>::pop_op {
  public:
   explicit pop_op(exchange& x) noexcept : exchange_(x) { node_.slot = &slot_; }
@@ -120,7 +113,7 @@ class exchange<T, Store>::pop_op {
   outcome<T> result(status ended) {
     if (!ended) return ended;
     if (node_.error) std::rethrow_exception(node_.error);
-    return to_outcome(slot_, node_.result);
+    return exchange::to_outcome(slot_, node_.result);
   }
 
  private:
@@ -128,58 +121,6 @@ class exchange<T, Store>::pop_op {
   node node_;
   std::optional<T> slot_;
   bool again_ = false;
-};
-
-template <class T, class Store>
-status exchange<T, Store>::push_within(T& item, const wait_limits& limits) {
-  if (limits.stop.stop_requested()) return status::stopped;
-  status done = status::ok;
-  return offer(item, done) ? done : wait_push(item, limits);
-}
-
-template <class T, class Store>
-status exchange<T, Store>::wait_push(T& item, const wait_limits& limits) {
-  push_op op(*this, item);
-  return op.result(wait_blocking(op, limits));
-}
-
-template <class T, class Store>
-outcome<T> exchange<T, Store>::pop_within(const wait_limits& limits) {
-  if (limits.stop.stop_requested()) return status::stopped;
-  std::optional<T> slot;
-  status done = status::ok;
-  return poll(slot, done) ? to_outcome(slot, done) : wait_pop(limits);
-}
-
-template <class T, class Store>
-outcome<T> exchange<T, Store>::wait_pop(const wait_limits& limits) {
-  pop_op op(*this);
-  return op.result(wait_blocking(op, limits));
-}
-
-// Waits as a pop does; takes what else is there when it has its first.
-template <class T, class Store>
-class exchange<T, Store>::pop_some_op : public pop_op {
- public:
-  pop_some_op(exchange& x, std::size_t max) : pop_op(x), exchange_(x), max_(max) {
-    check_named(max > 0, x.type_, x.name_.c_str(), "to be asked for at least one item");
-    taken_.reserve(std::min(max, few_at_least));  // before: once popped, nothing must fail
-  }
-
-  outcome<std::vector<T>> result(status ended) {
-    auto first = pop_op::result(ended);
-    if (!first) return first.status();
-    taken_.push_back(std::move(*first));
-    wake_batch wakes;
-    const std::lock_guard hold(exchange_.lock_);
-    exchange_.take_some(taken_, max_, wakes);
-    return std::move(taken_);
-  }
-
- private:
-  exchange& exchange_;
-  const std::size_t max_;
-  std::vector<T> taken_;
 };
 
 // ---- batches
@@ -194,8 +135,9 @@ bool exchange<T, Store>::offer_some(std::span<T> items, batch_result& result) {
     return done == status::ok || done == status::dropped;
   };
   status done = status::ok;
+  const auto rest = items.subspan(result.count);
   if (drops() || weigh_) {  // the user's code runs between the items: not under one lock
-    for (T& item : items) {
+    for (T& item : rest) {
       if (!offer(item, done)) return false;
       if (!is_gone(done)) return true;
     }
@@ -203,34 +145,11 @@ bool exchange<T, Store>::offer_some(std::span<T> items, batch_result& result) {
   }
   wake_batch wakes;
   const std::lock_guard hold(lock_);
-  for (T& item : items) {
+  for (T& item : rest) {
     if (!offer_locked(item, 0, done, wakes, nullptr, turn::any)) return false;
     if (!is_gone(done)) return true;
   }
   return true;
-}
-
-template <class T, class Store>
-batch_result exchange<T, Store>::try_push_all(std::span<T> items) {
-  batch_result result;
-  if (!offer_some(items, result)) {
-    result.status = status::full;
-    note_rejected();
-  }
-  return result;
-}
-
-template <class T, class Store>
-batch_result exchange<T, Store>::push_all(std::span<T> items, const wait_limits& limits) {
-  batch_result result;
-  if (limits.stop.stop_requested()) return {0, items.empty() ? status::ok : status::stopped};
-  while (!offer_some(items.subspan(result.count), result)) {
-    // Only a queue that blocks comes here: wait for the next one as a single push would.
-    result.status = push_within(items[result.count], limits);
-    if (!result.status) break;
-    ++result.count;
-  }
-  return result;
 }
 
 template <class T, class Store>
@@ -266,10 +185,10 @@ outcome<std::vector<T>> exchange<T, Store>::try_pop_some(std::size_t max) {
 }
 
 template <class T, class Store>
-outcome<std::vector<T>> exchange<T, Store>::pop_some(std::size_t max, const wait_limits& limits) {
-  if (limits.stop.stop_requested()) return status::stopped;
-  if (auto now = try_pop_some(max); now || now.status() != status::empty) return now;
-  return block_on(pop_some_op(*this, max), limits);
+void exchange<T, Store>::take_more(std::vector<T>& taken, std::size_t max) {
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  take_some(taken, max, wakes);
 }
 
 // ---- looking

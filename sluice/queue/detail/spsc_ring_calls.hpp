@@ -47,13 +47,6 @@ class spsc_ring<T>::push_op {
 };
 
 template <class T>
-class spsc_ring<T>::owning_push_op : private std::optional<T>, public push_op {
- public:
-  owning_push_op(spsc_ring& ring, T&& item)
-      : std::optional<T>(std::move(item)), push_op(ring, **static_cast<std::optional<T>*>(this)) {}
-};
-
-template <class T>
 class spsc_ring<T>::pop_op {
  public:
   explicit pop_op(spsc_ring& ring) noexcept : ring_(ring) {}
@@ -78,7 +71,7 @@ class spsc_ring<T>::pop_op {
   spin_budget& spin() noexcept { return ring_.pop_spin_; }
   outcome<T> result(status ended) {
     if (!ended) return ended;
-    return to_outcome(slot_, done_);
+    return spsc_ring::to_outcome(slot_, done_);
   }
 
  private:
@@ -92,53 +85,7 @@ class spsc_ring<T>::pop_op {
   status done_ = status::ok;
 };
 
-template <class T>
-status spsc_ring<T>::push_within(T& item, const wait_limits& limits) {
-  if (limits.stop.stop_requested()) return status::stopped;
-  status done = status::ok;
-  return offer(item, done) ? done : wait_push(item, limits);
-}
-
-template <class T>
-status spsc_ring<T>::wait_push(T& item, const wait_limits& limits) {
-  push_op op(*this, item);
-  return op.result(wait_blocking(op, limits));
-}
-
-template <class T>
-outcome<T> spsc_ring<T>::pop_within(const wait_limits& limits) {
-  if (limits.stop.stop_requested()) return status::stopped;
-  std::optional<T> slot;
-  status done = status::ok;
-  return poll(slot, done) ? to_outcome(slot, done) : wait_pop(limits);
-}
-
-template <class T>
-outcome<T> spsc_ring<T>::wait_pop(const wait_limits& limits) {
-  pop_op op(*this);
-  return op.result(wait_blocking(op, limits));
-}
-
 // ---- batches
-
-template <class T>
-batch_result spsc_ring<T>::try_push_all(std::span<T> items) {
-  batch_result result;
-  if (!offer_some(items, result)) note_rejected();
-  return result;
-}
-
-template <class T>
-batch_result spsc_ring<T>::push_all(std::span<T> items, const wait_limits& limits) {
-  batch_result result;
-  if (limits.stop.stop_requested()) return {0, items.empty() ? status::ok : status::stopped};
-  while (!offer_some(items, result)) {
-    result.status = push_within(items[result.count], limits);
-    if (!result.status) break;
-    ++result.count;
-  }
-  return result;
-}
 
 template <class T>
 outcome<std::vector<T>> spsc_ring<T>::try_pop_some(std::size_t max) {
@@ -146,22 +93,9 @@ outcome<std::vector<T>> spsc_ring<T>::try_pop_some(std::size_t max) {
   std::vector<T> taken;
   const bool sealed = sealed_.load(acquire);  // before looking: then what is inside is all
   taken.reserve(std::min(max, size() + 1));
-  take_some(taken, max);
+  take_more(taken, max);
   if (!taken.empty()) return taken;
   return status(sealed ? status::closed : status::empty);
-}
-
-template <class T>
-outcome<std::vector<T>> spsc_ring<T>::pop_some(std::size_t max, const wait_limits& limits) {
-  if (limits.stop.stop_requested()) return status::stopped;
-  if (auto now = try_pop_some(max); now || now.status() != status::empty) return now;
-  std::vector<T> taken;
-  taken.reserve(std::min(max, few_at_least));  // before: once popped, nothing must fail
-  auto first = pop_within(limits);
-  if (!first) return first.status();
-  taken.push_back(std::move(*first));
-  take_some(taken, max);
-  return taken;
 }
 
 }  // namespace sluice

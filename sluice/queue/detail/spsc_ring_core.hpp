@@ -191,7 +191,7 @@ template <class T>
 }
 
 template <class T>
-void spsc_ring<T>::take_some(std::vector<T>& taken, std::size_t max) {
+void spsc_ring<T>::take_more(std::vector<T>& taken, std::size_t max) {
   const auto head = head_.load(relaxed);
   check_named(popped_.load(relaxed) == head, type, name_.c_str(), "one consumer at a time");
   const auto most = std::min(max, taken.capacity());  // growing it could throw and lose some
