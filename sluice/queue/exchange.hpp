@@ -154,7 +154,9 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   // All below: lock_ held.
   bool offer_locked(T& item, std::size_t weight, status& done, wake_batch& wakes, bin* dropped,
                     turn whose);
+  bool refuse_locked(T& item, std::size_t weight, status& done, wake_batch& wakes, bin* dropped);
   bool poll_locked(std::optional<T>& slot, status& done, wake_batch& wakes, turn whose);
+  bool find_nothing(std::optional<T>& slot, status& done, wake_batch& wakes);
   bool fits(std::size_t weight) const noexcept;
   bool overtakes() const noexcept;
   void accept(T& item, std::size_t weight);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The waiting calls of exchange.hpp, made of one push and one pop operation, and the batches.
+// The rest of exchange.hpp: the waits to push and to pop, the batches, closing, counting.
 
 #include "sluice/queue/exchange.hpp"
 
@@ -189,6 +189,45 @@ void exchange<T, Store>::take_more(std::vector<T>& taken, std::size_t max) {
   wake_batch wakes;
   const std::lock_guard hold(lock_);
   take_some(taken, max, wakes);
+}
+
+// ---- ending, and what is counted
+
+template <class T, class Store>
+void exchange<T, Store>::report(bin& dropped) {
+  if (!on_drop_ || !dropped.first.has_value()) return;
+  on_drop_(std::move(*dropped.first));
+  for (T& item : dropped.more) on_drop_(std::move(item));
+}
+
+template <class T, class Store>
+void exchange<T, Store>::note_rejected() noexcept {
+  const std::lock_guard hold(lock_);
+  ++stats_.rejected;
+}
+
+template <class T, class Store>
+void exchange<T, Store>::gave_up(status why) {
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  if (why == status::timed_out) ++stats_.rejected;
+  serve(wakes);  // a lighter item behind it may fit
+}
+
+template <class T, class Store>
+bool exchange<T, Store>::close() {
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  if (closed_.load(relaxed)) return false;
+  closed_.store(true, release);  // release: pairs with the acquire in is_closed
+  serve_waiting(wakes, 0);
+  return true;
+}
+
+template <class T, class Store>
+void exchange<T, Store>::reconsider(wake_batch& wakes) {
+  const std::lock_guard hold(lock_);
+  serve_waiting(wakes, 0);
 }
 
 // ---- looking

@@ -256,22 +256,31 @@ bool exchange<T, Store>::take_from_producer(std::optional<T>& slot, wake_batch& 
   return false;
 }
 
+// The way of almost every item: small, and inlined into the caller.
 template <class T, class Store>
-bool exchange<T, Store>::offer_locked(T& item, std::size_t weight, status& done,
-                                      wake_batch& wakes, bin* dropped, turn whose) {
+[[gnu::always_inline]] inline bool exchange<T, Store>::offer_locked(T& item, std::size_t weight,
+                                                                    status& done,
+                                                                    wake_batch& wakes,
+                                                                    bin* dropped, turn whose) {
+  if (closed_.load(relaxed) || !fits(weight) || (whose == turn::any && overtakes())) [[unlikely]] {
+    return refuse_locked(item, weight, done, wakes, dropped);
+  }
+  try {
+    accept(item, weight);
+  } catch (...) {
+    serve(wakes, 1);  // the room is still there, and this thread may have been woken for it
+    throw;
+  }
+  serve(wakes, whose == turn::mine ? 1 : 0);
+  done = status::ok;
+  return true;
+}
+
+template <class T, class Store>
+bool exchange<T, Store>::refuse_locked(T& item, std::size_t weight, status& done,
+                                       wake_batch& wakes, bin* dropped) {
   if (closed_.load(relaxed)) {
     done = status::closed;
-    return true;
-  }
-  if (fits(weight) && (whose == turn::mine || !overtakes())) [[likely]] {
-    try {
-      accept(item, weight);
-    } catch (...) {
-      serve(wakes, 1);  // the room is still there, and this thread may have been woken for it
-      throw;
-    }
-    serve(wakes, whose == turn::mine ? 1 : 0);
-    done = status::ok;
     return true;
   }
   const bool too_heavy = weight_max_ != 0 && weight > weight_max_;
@@ -299,30 +308,32 @@ bool exchange<T, Store>::offer_locked(T& item, std::size_t weight, status& done,
 }
 
 template <class T, class Store>
-bool exchange<T, Store>::poll_locked(std::optional<T>& slot, status& done, wake_batch& wakes,
-                                     turn whose) {
-  if (store_.ready()) [[likely]] {
-    try {
-      release_one([&](T&& item) { slot.emplace(std::move(item)); });
-    } catch (...) {
-      serve(wakes, 1);  // the item is still there, and this thread may have been woken for it
-      throw;
-    }
-    ++stats_.popped;
-    serve(wakes, whose == turn::mine ? 1 : 0);
-    done = status::ok;
-    return true;
+[[gnu::always_inline]] inline bool exchange<T, Store>::poll_locked(std::optional<T>& slot,
+                                                                   status& done,
+                                                                   wake_batch& wakes, turn whose) {
+  if (!store_.ready()) [[unlikely]] return find_nothing(slot, done, wakes);
+  try {
+    release_one([&](T&& item) { slot.emplace(std::move(item)); });
+  } catch (...) {
+    serve(wakes, 1);  // the item is still there, and this thread may have been woken for it
+    throw;
   }
+  ++stats_.popped;
+  serve(wakes, whose == turn::mine ? 1 : 0);
+  done = status::ok;
+  return true;
+}
+
+// Nothing in the store: from hand to hand, or why there is nothing.
+template <class T, class Store>
+bool exchange<T, Store>::find_nothing(std::optional<T>& slot, status& done, wake_batch& wakes) {
   if (capacity_ == 0 && take_from_producer(slot, wakes)) {
     done = status::ok;
     return true;
   }
-  if (closed_.load(relaxed) && store_.empty()) {
-    done = status::closed;
-    return true;
-  }
-  done = status::empty;
-  return false;
+  const bool drained = closed_.load(relaxed) && store_.empty();
+  done = drained ? status::closed : status::empty;
+  return drained;
 }
 
 // ---- one try
@@ -357,43 +368,6 @@ bool exchange<T, Store>::poll(std::optional<T>& slot, status& done) {
   wake_batch wakes;
   const std::lock_guard hold(lock_);
   return poll_locked(slot, done, wakes, turn::any);
-}
-
-template <class T, class Store>
-void exchange<T, Store>::report(bin& dropped) {
-  if (!on_drop_ || !dropped.first.has_value()) return;
-  on_drop_(std::move(*dropped.first));
-  for (T& item : dropped.more) on_drop_(std::move(item));
-}
-
-template <class T, class Store>
-void exchange<T, Store>::note_rejected() noexcept {
-  const std::lock_guard hold(lock_);
-  ++stats_.rejected;
-}
-
-template <class T, class Store>
-void exchange<T, Store>::gave_up(status why) {
-  wake_batch wakes;
-  const std::lock_guard hold(lock_);
-  if (why == status::timed_out) ++stats_.rejected;
-  serve(wakes);  // a lighter item behind it may fit
-}
-
-template <class T, class Store>
-bool exchange<T, Store>::close() {
-  wake_batch wakes;
-  const std::lock_guard hold(lock_);
-  if (closed_.load(relaxed)) return false;
-  closed_.store(true, release);  // release: pairs with the acquire in is_closed
-  serve_waiting(wakes, 0);
-  return true;
-}
-
-template <class T, class Store>
-void exchange<T, Store>::reconsider(wake_batch& wakes) {
-  const std::lock_guard hold(lock_);
-  serve_waiting(wakes, 0);
 }
 
 }  // namespace sluice
