@@ -50,24 +50,38 @@ spin_budget& select_op::spin() noexcept {
   return mine;
 }
 
-bool select_op::attempt_case(std::size_t index) {
+// One that is in use this very moment is passed over at first: to wait for it costs more than to
+// serve another that is ready.
+auto select_op::attempt_case(std::size_t index, bool wait_for_lock) -> looked {
   auto& candidate = *cases_[index];
-  if (candidate.lock() == nullptr || !candidate.hint()) return false;
+  if (candidate.lock() == nullptr || !candidate.hint()) return looked::in_vain;
   wake_batch wakes;
-  const std::lock_guard hold(*candidate.lock());
-  if (!candidate.attempt(wakes)) return false;
+  std::unique_lock hold(*candidate.lock(), std::defer_lock);
+  if (wait_for_lock) {
+    hold.lock();
+  } else if (!hold.try_lock()) {
+    return looked::away;
+  }
+  if (!candidate.attempt(wakes)) return looked::in_vain;
   chosen_ = index;
-  return true;
+  return looked::well;
 }
 
 bool select_op::attempt() {
   if (cases_.empty()) return false;
   // The first draw is enough when most are ready; the order for the rest is drawn only if not.
   // Every ready case is as likely as any other in both steps, so also in all.
-  if (attempt_case(thread_random().below(static_cast<std::uint32_t>(cases_.size())))) return true;
+  const auto first = thread_random().below(static_cast<std::uint32_t>(cases_.size()));
+  if (attempt_case(first, false) == looked::well) return true;
   random_order order(cases_.size());
+  bool in_use = false;
   for (std::size_t step = 0; step < cases_.size(); ++step) {
-    if (attempt_case(order.next(step))) return true;
+    const auto found = attempt_case(order.next(step), false);
+    if (found == looked::well) return true;
+    in_use = in_use || found == looked::away;
+  }
+  for (std::size_t step = 0; in_use && step < cases_.size(); ++step) {
+    if (attempt_case(order.drawn(step), true) == looked::well) return true;
   }
   return false;
 }

@@ -29,6 +29,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stop_token>
 #include <type_traits>
@@ -95,7 +96,8 @@ class select_op {
  private:
   class random_order;
   bool can_be_ready() const noexcept;
-  bool attempt_case(std::size_t index);
+  enum class looked : std::uint8_t { well, in_vain, away };  // away: its lock was in use
+  looked attempt_case(std::size_t index, bool wait_for_lock);
   bool attempt_locked(random_order& order, wake_batch& wakes);  // all locks held
   void lock_all();
   void unlock_all();

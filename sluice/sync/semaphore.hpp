@@ -5,11 +5,12 @@
 // Use it to bound something that has no queue of its own: connections, memory, requests in
 // flight. Prefer `mutex` when there is exactly one permit and one owner.
 //
-// Guarantees: first come, first served, also when they ask for different amounts: a request for
-// many is not overtaken by later requests for few, so it cannot starve (and while it waits, later
-// requests wait behind it). `release` synchronizes with the `acquire` it satisfies. Any thread may
-// release. Destroying it with waiters inside is a broken contract, as is asking for 0 or less, or
-// releasing past the largest count.
+// Guarantees: those who wait stand in line, and are served in that order, also when they ask for
+// different amounts: a request for many is not overtaken by later requests for few, so it cannot
+// starve (and while it waits, later requests wait behind it). A thread tries for a moment before it
+// joins the line, and only in that moment may a later one be faster. `release` synchronizes with
+// the `acquire` it satisfies. Any thread may release. Destroying it with waiters inside is a broken
+// contract, as is asking for 0 or less, or releasing past the largest count.
 // Cancel safety: a wait that timed out or was stopped took no permit.
 // Cost: 32 bytes, no allocation; uncontended one exchange and one store.
 //
@@ -75,8 +76,7 @@ class semaphore {
     bool ready() const noexcept { return semaphore_.permits_.load(relaxed) >= node_.wanted; }
     bool attempt() noexcept;
     enlisted enlist(waiter& who) noexcept;
-    bool spins_linked() const noexcept { return true; }  // in its place from the first moment
-    bool woken() const noexcept { return true; }          // always handed the permits
+    bool woken() const noexcept { return true; }  // always handed the permits
     void retract() noexcept;
     spin_budget& spin() noexcept { return semaphore_.spin_; }
     status result(status ended) const noexcept { return ended; }

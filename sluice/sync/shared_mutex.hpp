@@ -6,10 +6,11 @@
 // short sections: entering as a reader is itself a write to shared memory. Prefer `snapshot<T>`
 // when readers can work on a whole copy: they then never wait.
 //
-// Guarantees: phase fair. A waiting writer holds back readers that come later, so writers do not
-// starve; a writer who leaves lets in all readers that wait by then, so readers do not starve
-// either: a reader waits for at most one writer, and writers go in order of arrival. Hand-over is
-// direct, nobody overtakes. Whoever leaves synchronizes with whoever is let in.
+// Guarantees: phase fair. A writer in line holds back readers that come later, so writers do not
+// starve; a writer who leaves lets in all readers in line by then, so readers do not starve either:
+// a reader in line waits for at most one writer, and writers go in the order of the line. Hand-over
+// is direct, nobody overtakes the line; a thread tries for a moment before it joins it, and only in
+// that moment may others be faster. Whoever leaves synchronizes with whoever is let in.
 // It knows its writer: locking (either way) what one holds exclusively, unlocking what another
 // thread holds or nobody does, and destruction while held or waited for are broken contracts.
 // There is no upgrade from reading to writing, as two who tried it would wait for each other:
@@ -138,7 +139,6 @@ class shared_mutex::lock_op : public lock_op_base {
   bool ready() const noexcept { return mutex_.word_.load(relaxed) == 0; }
   bool attempt() noexcept { return mutex_.take_free(node_.owner); }
   enlisted enlist(waiter& who) noexcept;
-  bool spins_linked() const noexcept { return true; }
   bool woken() const noexcept { return true; }  // always handed the lock
   void retract() noexcept;
   spin_budget& spin() noexcept { return mutex_.spin_; }
@@ -165,7 +165,6 @@ class shared_mutex::lock_shared_op : public lock_op_base {
   }
   bool attempt() noexcept { return mutex_.enter_shared(); }
   enlisted enlist(waiter& who) noexcept;
-  bool spins_linked() const noexcept { return true; }
   bool woken() const noexcept { return true; }  // always let in by who wakes it
   void retract() noexcept;
   spin_budget& spin() noexcept { return mutex_.spin_; }

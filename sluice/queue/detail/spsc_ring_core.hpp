@@ -140,7 +140,8 @@ bool spsc_ring<T>::offer_some(std::span<T> items, batch_result& result) {
 
 // Every look at the other side's index takes its cache line away while it is in use. So a consumer
 // whose last look found little waits about as long as a look costs before the next: a producer that
-// is busy gets ahead, and a stream moves half as fast again. One that found nothing does not wait.
+// is busy gets ahead, and a stream moves half as fast again. One that found nothing, or a single
+// item, does not wait: that is no stream.
 inline constexpr std::uint64_t little_found = 32;
 inline constexpr int pauses_before_look = 4;
 
@@ -148,7 +149,7 @@ inline constexpr int pauses_before_look = 4;
 template <class T>
 inline std::size_t spsc_ring<T>::items(std::uint64_t head, std::size_t wanted) {
   if (tail_seen_ - head < wanted) {
-    if (found_ - 1 < little_found && capacity_ > 2 * little_found) {
+    if (found_ - 2 < little_found && capacity_ > 2 * little_found) {
       for (int left = pauses_before_look; left > 0; --left) seam::pause();
     }
     const auto tail = tail_.load(acquire);  // acquire: pairs with the release in end_push
