@@ -88,8 +88,6 @@ class parker {
   // Only the owner calls these. True: the token was taken. False: the deadline came first.
   bool park_until(time_point deadline) noexcept;
   void park() noexcept;
-  // Takes the token if it is there.
-  bool try_park() noexcept { return word_.load(relaxed) == 1 && take(); }
 
   // Anyone, at any time.
   void unpark() noexcept;

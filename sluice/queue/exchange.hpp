@@ -175,7 +175,7 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   void dismiss(line& waiting, wake_batch& wakes);
   void set_size(std::size_t size) noexcept { size_.store(size, relaxed); }
   void depart(node& n, line& mine) noexcept;  // told to try, and counted until it has
-  bool landed(node& n, line& mine) noexcept;
+  void landed(node& n, line& mine) noexcept;
 
   // A store with an opinion on what matters may say that the incoming item is the one to drop.
   bool matters_least(const T& item) const {

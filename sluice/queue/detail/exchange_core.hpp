@@ -153,11 +153,10 @@ void exchange<T, Store>::depart(node& n, line& mine) noexcept {
 }
 
 template <class T, class Store>
-bool exchange<T, Store>::landed(node& n, line& mine) noexcept {
-  if (!n.in_flight) return false;
+void exchange<T, Store>::landed(node& n, line& mine) noexcept {
+  if (!n.in_flight) return;
   n.in_flight = false;
   --mine.in_flight;
-  return true;
 }
 
 // ---- in and out, under the lock
