@@ -50,6 +50,7 @@ class intrusive_list {
 
   bool empty() const noexcept { return root_.next_ == &root_; }
   T& front() noexcept { return *static_cast<T*>(root_.next_); }
+  T& back() noexcept { return *static_cast<T*>(root_.prev_); }
 
   // Counts: for tests and for people who look.
   std::size_t size() const noexcept {
@@ -68,6 +69,12 @@ class intrusive_list {
     return first;
   }
 
+  template <class F>
+  void for_each(F&& visit) const {
+    for (const list_hook* at = root_.next_; at != &root_; at = at->next_) {
+      visit(*static_cast<const T*>(at));
+    }
+  }
   template <class F>
   void for_each(F&& visit) {
     for (list_hook* at = root_.next_; at != &root_;) {

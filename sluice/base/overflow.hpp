@@ -1,6 +1,7 @@
 #pragma once
 
-// Says what a bounded thing does when it is full. The same five words everywhere.
+// Says what a bounded thing does when it is full. The same words everywhere; the last is for
+// executors alone, because only there an item can be dealt with by whoever brought it.
 
 #include <cstdint>
 #include <string_view>
@@ -13,6 +14,7 @@ enum class overflow : std::uint8_t {
   drop_newest,  // the incoming item is dropped; the producer hears `dropped`
   drop_oldest,  // the item that waited longest is dropped to make room
   latest,       // the most recently queued item is replaced: the last value is never lost
+  caller_runs,  // the thread that submits runs it itself, and so submits more slowly
 };
 
 constexpr std::string_view to_string(overflow policy) noexcept {
@@ -22,6 +24,7 @@ constexpr std::string_view to_string(overflow policy) noexcept {
     case overflow::drop_newest: return "drop_newest";
     case overflow::drop_oldest: return "drop_oldest";
     case overflow::latest: return "latest";
+    case overflow::caller_runs: return "caller_runs";
   }
   return "unknown";
 }

@@ -12,6 +12,7 @@ TEST(Overflow, HasTheSameWordInTextAsInCode) {
   EXPECT_EQ(to_string(overflow::drop_newest), "drop_newest");
   EXPECT_EQ(to_string(overflow::drop_oldest), "drop_oldest");
   EXPECT_EQ(to_string(overflow::latest), "latest");
+  EXPECT_EQ(to_string(overflow::caller_runs), "caller_runs");
   EXPECT_EQ(to_string(static_cast<overflow>(99)), "unknown");
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/base/per_thread.hpp"
 
 namespace sluice::seam {
 
@@ -29,7 +30,7 @@ using os_mutex = std::mutex;
 inline constexpr std::uint32_t thread_number_max = (1U << 24) - 2;
 std::uint32_t first_thread_number() noexcept;
 extern constinit thread_local std::uint32_t known_thread_number;
-inline std::uint32_t thread_number() noexcept {
+SLUICE_PER_THREAD inline std::uint32_t thread_number() noexcept {
   const auto known = known_thread_number;
   return known != 0 ? known : first_thread_number();
 }

@@ -47,4 +47,17 @@ class run_scope {
   const bool outermost_;
 };
 
+// While it lives, `run_here` on this thread posts to the sink instead. For a thread that wakes
+// others while it holds something that must not wait behind them.
+class run_elsewhere {
+ public:
+  explicit run_elsewhere(work_sink& sink) noexcept;
+  run_elsewhere(const run_elsewhere&) = delete;
+  run_elsewhere& operator=(const run_elsewhere&) = delete;
+  ~run_elsewhere();
+
+ private:
+  work_sink* const before_;
+};
+
 }  // namespace sluice

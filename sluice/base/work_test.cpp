@@ -109,4 +109,48 @@ TEST(RunHere, ThreadsDoNotRunEachOthersWork) {
   run_here(outer);
 }
 
+class list_sink final : public sluice::work_sink {
+ public:
+  void post(sluice::work& item) noexcept override { posted.push_back(item); }
+  sluice::intrusive_list<sluice::work> posted;
+};
+
+TEST(RunElsewhere, WorkThatBecomesReadyMeanwhileIsPosted) {
+  list_sink sink;
+  bool ran = false;
+  job one([&] { ran = true; });
+  {
+    const sluice::run_elsewhere diverted(sink);
+    run_here(one);
+    EXPECT_FALSE(ran);
+    list_sink inner;
+    {
+      const sluice::run_elsewhere further(inner);
+      job two([] {});
+      run_here(two);
+      EXPECT_EQ(&inner.posted.pop_front(), &two);
+    }
+    job three([] {});
+    run_here(three);
+    EXPECT_EQ(sink.posted.size(), 2U);
+    EXPECT_EQ(&sink.posted.pop_front(), &one);
+    EXPECT_EQ(&sink.posted.pop_front(), &three);
+  }
+  run_here(one);
+  EXPECT_TRUE(ran);
+}
+
+TEST(RunElsewhere, ASinkThatFindsNoBetterPlaceRunsItHere) {
+  class here final : public sluice::work_sink {
+   public:
+    void post(sluice::work& item) noexcept override { run_here(item); }
+  } sink;
+  int ran = 0;
+  job one([&] { ++ran; });
+  const sluice::run_elsewhere diverted(sink);
+  run_here(one);
+  run_here(one);
+  EXPECT_EQ(ran, 2);
+}
+
 }  // namespace
