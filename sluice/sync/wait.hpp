@@ -20,9 +20,10 @@
 // An operation finishes also when it can never succeed (closed): `result(ok)` then tells it.
 //
 // Guarantees: a stop that was already requested wins over readiness: nothing is taken. A deadline
-// that has already passed still allows one try. An awaiting coroutine is resumed on its promise's
-// `resume_sink()`, else on the thread that ended the wait; it must not be destroyed while it is
-// suspended here. Idle costs no CPU: a thread spins for the budget, yields a few times, parks.
+// that has already passed still allows one try. An awaitable without a token of its own listens to
+// the awaiting promise's `stop_token()`, if it has one. An awaiting coroutine is resumed on its
+// promise's `resume_sink()`, else on the thread that ended the wait; it must not be destroyed while
+// it is suspended here. Idle costs no CPU: a thread spins for the budget, yields, then parks.
 
 #include <coroutine>
 #include <optional>
@@ -147,16 +148,31 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
     if (clock_ != nullptr) clock_->disarm(*this);
   }
 
-  bool await_ready() {
-    if (limits_.stop.stop_requested()) {
-      early_ = status::stopped;
-      return true;
-    }
-    return op_.attempt();
+  // Before it is awaited: another token for a wait that was given none of its own.
+  void inherit(const std::stop_token& stop) noexcept {
+    if (!limits_.stop.stop_possible()) limits_.stop = stop;
   }
+  // Before it is awaited: not to be ended by the token of whoever awaits. For waits that must not
+  // end early, such as one for the end of what was started.
+  void keep_own_limits() noexcept { inherits_ = false; }
 
+  // Nothing is tried before the awaiting coroutine is known: it may have been asked to stop.
+  bool await_ready() const noexcept { return false; }
+
+  // False: it need not wait.
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    if constexpr (requires { awaiting.promise().stop_token(); }) {
+      const std::stop_token& inherited = awaiting.promise().stop_token();
+      if (inherits_ && !limits_.stop.stop_possible() && inherited.stop_possible()) {
+        if (is_over(inherited)) return false;
+        limits_.stop = inherited;  // counts a reference: only for a wait that waits
+      } else if (is_over(limits_.stop)) {
+        return false;
+      }
+    } else if (is_over(limits_.stop)) {
+      return false;
+    }
     handle_ = awaiting;
     if constexpr (requires { awaiting.promise().resume_sink(); }) {
       sink_ = awaiting.promise().resume_sink();
@@ -190,6 +206,15 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
   }
 
  private:
+  // Stopped, or done without waiting.
+  bool is_over(const std::stop_token& stop) {
+    if (stop.stop_requested()) {
+      early_ = status::stopped;
+      return true;
+    }
+    return op_.attempt();
+  }
+
   struct end_on_stop {
     awaitable& self;
     void operator()() const noexcept {
@@ -216,6 +241,7 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
   work_sink* sink_ = nullptr;
   clock* clock_ = nullptr;
   bool suspended_ = false;
+  bool inherits_ = true;
   status early_ = status::ok;
   std::optional<std::stop_callback<end_on_stop>> on_stop_;
 };

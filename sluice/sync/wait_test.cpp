@@ -193,6 +193,42 @@ TEST(wait_test, AStopWhileACoroutineIsBeingSetUpEndsIt) {
   EXPECT_EQ(m.waiting(), 0U);
 }
 
+// A coroutine that gives each of its waits its own token, as a task does.
+detached wait_inheriting(mark& on, std::stop_token given, std::stop_token inherited,
+                         std::optional<status>& out) {
+  awaitable<mark::op> wait(std::move(given), on);
+  wait.inherit(inherited);
+  out = co_await wait;
+}
+
+TEST(wait_test, AWaitWithoutATokenIsStoppedByTheOneItInherits) {
+  mark m;
+  std::stop_source awaiting;
+  std::optional<status> how;
+  wait_inheriting(m, {}, awaiting.get_token(), how);
+  EXPECT_FALSE(how.has_value());
+  awaiting.request_stop();
+  ASSERT_TRUE(how.has_value());
+  EXPECT_EQ(*how, status::stopped);
+  how.reset();
+  m.put();
+  wait_inheriting(m, {}, awaiting.get_token(), how);
+  EXPECT_EQ(*how, status::stopped) << "also one that was requested before";
+}
+
+TEST(wait_test, AWaitWithATokenOfItsOwnInheritsNone) {
+  mark m;
+  std::stop_source own;
+  std::stop_source awaiting;
+  std::optional<status> how;
+  wait_inheriting(m, own.get_token(), awaiting.get_token(), how);
+  awaiting.request_stop();
+  EXPECT_FALSE(how.has_value());
+  own.request_stop();
+  ASSERT_TRUE(how.has_value());
+  EXPECT_EQ(*how, status::stopped);
+}
+
 TEST(wait_test, ABudgetGrowsWhenSpinningPaysAndShrinksWhenItDoesNot) {
   spin_budget budget;
   for (int i = 0; i < 100; ++i) budget.paid();

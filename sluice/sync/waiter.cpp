@@ -1,6 +1,7 @@
 #include "sluice/sync/waiter.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "sluice/base/work.hpp"
 
@@ -8,6 +9,23 @@ namespace sluice {
 namespace {
 
 constexpr int yields_before_sleep = 8;
+
+constinit thread_local sleep_observer* this_observer = nullptr;
+
+class asleep {
+ public:
+  asleep() noexcept {
+    if (observer_ != nullptr) observer_->falls_asleep();
+  }
+  asleep(const asleep&) = delete;
+  asleep& operator=(const asleep&) = delete;
+  ~asleep() {
+    if (observer_ != nullptr) observer_->woke_up();
+  }
+
+ private:
+  sleep_observer* const observer_ = this_observer;
+};
 
 struct end_on_stop {
   waiter& who;
@@ -38,12 +56,17 @@ void wake_batch::wake_all() noexcept {
   }
 }
 
+sleep_observer* observe_sleep(sleep_observer* observer) noexcept {
+  return std::exchange(this_observer, observer);
+}
+
 waiter::state thread_waiter::park(const wait_limits& limits, std::uint32_t spin_first) noexcept {
   if (spin_first > 0) {
     for (; spin_first > 0 && !is_woken(); --spin_first) seam::pause();
     for (int left = yields_before_sleep; left > 0 && !is_woken(); --left) seam::yield();
   }
   if (is_woken()) return ended_by();
+  const asleep told;
   if (limits.stop.stop_possible()) {
     // Its destructor waits for a callback that is running, so `this` outlives it.
     const std::stop_callback on_stop(limits.stop, end_on_stop{*this});

@@ -179,6 +179,20 @@ Node* claim_front(wait_list& list) noexcept {
   return nullptr;
 }
 
+// Told when its thread is about to sleep in a wait of the library, and when it has been woken. So
+// a pool learns that one of its threads is held up, whatever it waits for, and can put another one
+// in its place. It must not wait itself. A thread that only spins is not asleep.
+class sleep_observer {
+ public:
+  virtual void falls_asleep() noexcept = 0;
+  virtual void woke_up() noexcept = 0;
+
+ protected:
+  ~sleep_observer() = default;
+};
+// Sets the calling thread's observer (null: none) and returns the one before.
+sleep_observer* observe_sleep(sleep_observer* observer) noexcept;
+
 // A thread that waits. The primitive links it (see wait.hpp for the loop around it).
 //
 // Several of them may exist on one thread: a wait that has joined its list may run a coroutine

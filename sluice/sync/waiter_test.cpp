@@ -204,5 +204,88 @@ TEST(waiter_test, ATokenOfAnotherWaitDoesNotEndThisOne) {
   node.unlink();
 }
 
+// ---- who hears that a thread sleeps
+
+class listener final : public sleep_observer {
+ public:
+  listener() : before_(observe_sleep(this)) {}
+  ~listener() { observe_sleep(before_); }
+  void falls_asleep() noexcept override { ++asleep; }
+  void woke_up() noexcept override { ++awake; }
+  std::atomic<int> asleep{0};
+  std::atomic<int> awake{0};
+
+ private:
+  sleep_observer* const before_;
+};
+
+TEST(sleep_observer_test, HearsOfEverySleepAndItsEnd) {
+  spin_lock guard;
+  wait_list list;  // protected by guard
+  std::atomic<listener*> hears{nullptr};
+  std::jthread sleeper([&] {
+    listener mine;
+    hears = &mine;
+    wait_node node;
+    thread_waiter me;
+    {
+      const std::lock_guard hold(guard);
+      ASSERT_EQ(join(list, node, me), enlisted::waiting);
+    }
+    EXPECT_EQ(me.park({}), state::claimed);
+    EXPECT_EQ(mine.asleep, 1);
+    EXPECT_EQ(mine.awake, 1);
+  });
+  eventually([&] { return hears.load() != nullptr && hears.load()->asleep == 1; });
+  EXPECT_EQ(hears.load()->awake, 0) << "it is told when the thread sleeps, not afterwards";
+  wake_batch wakes;
+  const std::lock_guard hold(guard);
+  wakes.add(*claim_front(list)->who);
+}
+
+TEST(sleep_observer_test, HearsOfASleepThatALimitEnds) {
+  const listener mine;
+  std::stop_source source;
+  for (int way = 0; way < 2; ++way) {
+    wait_list list;
+    wait_node node;
+    thread_waiter me;
+    ASSERT_EQ(join(list, node, me), enlisted::waiting);
+    if (way == 0) {
+      EXPECT_EQ(me.park({deadline::after(1ms), {}}), state::timed_out);
+    } else {
+      source.request_stop();
+      EXPECT_EQ(me.park(source.get_token()), state::stopped);
+    }
+    node.unlink();
+    EXPECT_EQ(mine.asleep, way + 1);
+    EXPECT_EQ(mine.awake, way + 1);
+  }
+}
+
+TEST(sleep_observer_test, HearsNothingOfAWaitThatNeedsNoSleep) {
+  const listener mine;
+  wait_list list;
+  wait_node node;
+  thread_waiter me;
+  ASSERT_EQ(join(list, node, me), enlisted::waiting);
+  ASSERT_EQ(claim_front(list), &node);
+  me.wake();
+  EXPECT_EQ(me.park({}, 100), state::claimed);
+  EXPECT_EQ(mine.asleep, 0);
+  EXPECT_EQ(mine.awake, 0);
+}
+
+TEST(sleep_observer_test, BelongsToOneThreadAndIsGivenBack) {
+  const listener outer;
+  {
+    const listener inner;
+    EXPECT_EQ(observe_sleep(nullptr), &inner);
+    EXPECT_EQ(observe_sleep(const_cast<listener*>(&inner)), nullptr);
+  }
+  std::jthread([] { EXPECT_EQ(observe_sleep(nullptr), nullptr); }).join();
+  EXPECT_EQ(observe_sleep(const_cast<listener*>(&outer)), &outer);
+}
+
 }  // namespace
 }  // namespace sluice::testing

@@ -2,14 +2,20 @@
 
 // Coroutines for tests of awaitables, without an executor.
 //
-// `detached` starts at once and frees itself when it ends. With a `manual_sink&` as its first
-// parameter (a lambda's closure may stand before it) it is resumed there, when the test says so.
+// `detached` starts at once and frees itself when it ends. With a `work_sink&` (an executor, or a
+// `manual_sink` that runs when the test says so) as its first parameter, it is resumed there; a
+// lambda's closure may stand before it.
 
+#include <atomic>
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <thread>
+#include <type_traits>
 
+#include "sluice/base/outcome.hpp"
 #include "sluice/base/work.hpp"
 
 namespace sluice::testing {
@@ -44,13 +50,34 @@ class manual_sink final : public work_sink {
   intrusive_list<work> ready_;  // protected by mutex_
 };
 
+// How and where a coroutine's wait ended.
+class ending {
+ public:
+  void set(status how) {
+    thread_ = std::this_thread::get_id();
+    code_.store(static_cast<int>(static_cast<status::code>(how)), std::memory_order_release);
+  }
+  bool is_set() const { return code_.load(std::memory_order_acquire) >= 0; }
+  status how() const { return static_cast<status::code>(code_.load(std::memory_order_acquire)); }
+  std::thread::id thread() const { return thread_; }
+
+ private:
+  std::atomic<int> code_{-1};
+  std::thread::id thread_;
+};
+
+// Asked of the pointer, because a closure is an incomplete type while its own body is compiled.
+template <class T>
+concept a_sink = std::convertible_to<std::remove_reference_t<T>*, work_sink*>;
+
 struct detached {
   struct promise_type {
     promise_type() = default;
     template <class... Rest>
-    explicit promise_type(manual_sink& sink, Rest&&...) noexcept : sink_(&sink) {}
+    explicit promise_type(a_sink auto& sink, Rest&&...) noexcept : sink_(&sink) {}
     template <class Closure, class... Rest>
-    explicit promise_type(Closure&&, manual_sink& sink, Rest&&...) noexcept : sink_(&sink) {}
+      requires(!a_sink<Closure>)
+    explicit promise_type(Closure&&, a_sink auto& sink, Rest&&...) noexcept : sink_(&sink) {}
     template <class... Rest>
     explicit promise_type(Rest&&...) noexcept {}
 

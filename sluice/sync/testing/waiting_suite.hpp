@@ -38,22 +38,6 @@ namespace sluice::testing {
 // Given in place of a manual_sink: the coroutine is resumed by whoever ends its wait.
 struct nowhere {};
 
-// How and where a coroutine's wait ended.
-class ending {
- public:
-  void set(status how) {
-    thread_ = std::this_thread::get_id();
-    code_.store(static_cast<int>(static_cast<status::code>(how)), std::memory_order_release);
-  }
-  bool is_set() const { return code_.load(std::memory_order_acquire) >= 0; }
-  status how() const { return static_cast<status::code>(code_.load(std::memory_order_acquire)); }
-  std::thread::id thread() const { return thread_; }
-
- private:
-  std::atomic<int> code_{-1};
-  std::thread::id thread_;
-};
-
 // A thread that waits; `result` joins it.
 template <class Gate>
 class waiting_thread {
@@ -128,6 +112,7 @@ TYPED_TEST_P(waiting_suite, ADeadlineOnAnotherClockEndsTheWaitOfAThread) {
   using namespace std::chrono_literals;
   waiting_thread<TypeParam> waits(this->gate, {deadline::after(1h, this->clock), {}});
   eventually([&] { return this->clock.pending() == 1; });
+  this->until_waiting(1);  // some arm the clock before they wait
   this->clock.advance(59min);
   EXPECT_EQ(this->gate.waiting(), 1U);
   this->clock.advance(1min);
