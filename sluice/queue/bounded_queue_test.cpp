@@ -434,6 +434,13 @@ TEST(BoundedQueueDeathTest, CapacityZeroIsRefusedByName) {
                "sluice::bounded_queue \"mail\": expected a capacity of at least 1");
 }
 
+TEST(BoundedQueueDeathTest, CallerRunsIsForExecutors) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      bounded_queue<int>({.capacity = 1, .overflow = overflow::caller_runs, .name = "mail"}),
+      "bounded_queue \"mail\": expected a policy other than caller_runs, which is for executors");
+}
+
 TEST(BoundedQueueDeathTest, WeightAndWeighBelongTogether) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(bounded_queue<int>({.capacity = 1, .weight_max = 5}),

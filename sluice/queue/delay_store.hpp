@@ -8,16 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "sluice/base/clock.hpp"
 #include "sluice/queue/detail/slot_heap.hpp"
-#include "sluice/sync/backoff.hpp"
-#include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/waiter.hpp"
+#include "sluice/sync/wake_timer.hpp"
 
 namespace sluice {
 
@@ -28,84 +24,15 @@ struct delayed {
   time_point at{};
 };
 
-namespace detail {
-
-// A timer whose owner may be destroyed at any moment, also on the clock's own thread when the clock
-// has decided to fire it and not come to it yet: so it lives on its own, and ends itself if it is
-// left behind.
-class delay_alarm final : public timer {
- public:
-  using look_again = std::function<void(wake_batch&)>;
-
-  explicit delay_alarm(look_again due) : due_(std::move(due)) {}
-
-  bool claim() noexcept override {
-    const std::lock_guard hold(guard_);
-    coming_ = !orphaned_;
-    return coming_;
-  }
-  void fire() noexcept override {
-    wake_batch wakes;  // woken last: what they do may be the end of the queue
-    if (begin()) {
-      due_(wakes);
-      const std::lock_guard hold(guard_);
-      running_ = false;  // the last touch: the owner may be waiting for it
-    } else {
-      delete this;
-    }
-  }
-
-  // The clock has decided to fire it, and it has not begun: it must not be armed again before.
-  bool is_coming() const noexcept {
-    const std::lock_guard hold(guard_);
-    return coming_;
-  }
-
-  // The owner's last call. Waits for a `due` that is running.
-  void leave(clock& armed_on) noexcept {
-    if (orphan()) return;  // the clock will come to it
-    armed_on.disarm(*this);
-    delete this;
-  }
-
- private:
-  ~delay_alarm() = default;
-
-  bool begin() noexcept {
-    const std::lock_guard hold(guard_);
-    coming_ = false;
-    running_ = !orphaned_;
-    return running_;
-  }
-  // True: it is coming. False: it never will.
-  bool orphan() noexcept {
-    for (backoff again;; again.pause()) {
-      const std::lock_guard hold(guard_);
-      if (running_) continue;
-      orphaned_ = true;
-      return coming_;
-    }
-  }
-
-  const look_again due_;
-  mutable spin_lock guard_;
-  // Protected by guard_.
-  bool coming_ = false;    // claimed by the clock, not begun
-  bool running_ = false;   // `due` is using the owner
-  bool orphaned_ = false;  // the owner is gone
-};
-
-}  // namespace detail
-
 template <class T>
 class delay_store {
  public:
   // `due` makes the exchange look again. The clock outlives the store.
-  delay_store(std::size_t capacity, clock& time, detail::delay_alarm::look_again due)
+  delay_store(std::size_t capacity, clock& time, wake_timer::look_again due)
       : clock_(time),
         pool_(capacity),
         earliest_(capacity, earlier{&pool_}),
-        alarm_(new detail::delay_alarm(std::move(due))),
+        alarm_(new wake_timer(std::move(due))),
         to_leave_(alarm_) {}
   delay_store(const delay_store&) = delete;
   delay_store& operator=(const delay_store&) = delete;
@@ -195,8 +122,8 @@ class delay_store {
   detail::slot_heap<earlier> earliest_;
   time_point seen_ = time_point::min();  // the latest that the clock has shown
   bool was_ready_ = false;               // what `ready` said last
-  detail::delay_alarm* const alarm_;
-  detail::delay_alarm* to_leave_;  // the same, until it was left; not touched under the lock
+  wake_timer* const alarm_;
+  wake_timer* to_leave_;  // the same, until it was left; not touched under the lock
   std::optional<time_point> armed_for_;
 };
 

@@ -110,6 +110,35 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   // For a store whose items become ready by themselves (time): look again.
   void reconsider(wake_batch& wakes);
 
+  // For a store that is also filled another way: changes it under the lock, then serves whoever
+  // that makes ready. Gives back what `change` returned.
+  template <class Change>
+  decltype(auto) alter(Change&& change) {
+    wake_batch wakes;
+    const std::lock_guard hold(lock_);
+    struct serving {
+      exchange& self;
+      wake_batch& wakes;
+      ~serving() { self.serve(wakes); }
+    } const at_the_end{*this, wakes};
+    return std::forward<Change>(change)(store_);
+  }
+  template <class Look>
+  auto look(Look&& at) const {
+    const std::lock_guard hold(lock_);
+    return std::forward<Look>(at)(store_);
+  }
+  // Takes items out, under the lock, while `more(store)` says so.
+  template <class More, class Sink>
+  void take_while(More&& more, Sink&& sink) {
+    wake_batch wakes;
+    const std::lock_guard hold(lock_);
+    while (more(store_)) release_one(sink);
+    serve(wakes);
+  }
+  // Takes what is there, as far as `taken` has room reserved.
+  void take_more(std::vector<T>& taken, std::size_t max);
+
  private:
   friend class queue_calls<exchange, T>;
   template <class, class>
@@ -174,6 +203,17 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   bool serve_producers(wake_batch& wakes, std::uint32_t cascade);
   void dismiss(line& waiting, wake_batch& wakes);
   void set_size(std::size_t size) noexcept { size_.store(size, relaxed); }
+  // A store may hold items that do not count against the capacity. Read without the lock, a guess.
+  std::size_t uncounted() const noexcept {
+    if constexpr (requires { store_.uncounted(); }) return store_.uncounted();
+    return 0;
+  }
+  std::size_t available() const noexcept { return size_.load(relaxed) + uncounted(); }
+  // A store may know of threads that are awake and will look into it by themselves.
+  std::size_t about_to_look() const noexcept {
+    if constexpr (requires { store_.about_to_look(); }) return store_.about_to_look();
+    return 0;
+  }
   void depart(node& n, line& mine) noexcept;  // told to try, and counted until it has
   void landed(node& n, line& mine) noexcept;
 
@@ -189,7 +229,6 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   void report(bin& dropped);
   void note_rejected() noexcept;
   void gave_up(status why);
-  void take_more(std::vector<T>& taken, std::size_t max);
 
   // Constant after construction.
   const char* const type_;

@@ -371,6 +371,8 @@ TEST(PriorityQueueDeathTest, MisuseIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(priority_queue<int>({.capacity = 0, .name = "mail"}),
                "sluice::priority_queue \"mail\": expected a capacity of at least 1");
+  EXPECT_DEATH(priority_queue<int>({.capacity = 1, .overflow = overflow::caller_runs}),
+               "sluice::priority_queue: expected a policy other than caller_runs");
   EXPECT_DEATH(priority_queue<int>({.capacity = 1, .name = "mail", .ageing = -1s}),
                "sluice::priority_queue \"mail\": expected an ageing that is not negative");
   EXPECT_DEATH(

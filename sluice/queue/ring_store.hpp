@@ -32,6 +32,9 @@ class ring_store {
   bool ready() const noexcept { return count_ > 0; }
   bool settle(bool) const noexcept { return false; }
 
+  // The oldest; there must be one.
+  const T& front() const noexcept { return slots_[head_]; }
+
   void put(T& item, std::size_t weight) {
     check(count_ < capacity_, "sluice::ring_store", "room for the item");
     std::construct_at(slots_ + tail_, std::move(item));

@@ -260,6 +260,8 @@ TEST(SpscRingDeathTest, MisuseIsNamed) {
                "sluice::spsc_ring: expected a capacity of at most 2\\^48");
   EXPECT_DEATH(spsc_ring<int>({.capacity = 1, .overflow = overflow::drop_oldest, .name = "pipe"}),
                "sluice::spsc_ring \"pipe\": expected overflow::block or overflow::reject");
+  EXPECT_DEATH(spsc_ring<int>({.capacity = 1, .overflow = overflow::caller_runs}),
+               "expected overflow::block or overflow::reject");
   EXPECT_DEATH(
       {
         spsc_ring<int> ring(1);

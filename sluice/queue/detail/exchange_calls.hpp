@@ -80,7 +80,7 @@ class exchange<T, Store>::pop_op {
   explicit pop_op(exchange& x) noexcept : exchange_(x) { node_.slot = &slot_; }
 
   bool ready() const noexcept {
-    return exchange_.size_.load(relaxed) > 0 || exchange_.closed_.load(relaxed);
+    return exchange_.available() > 0 || exchange_.closed_.load(relaxed);
   }
   bool spins_linked() const noexcept { return exchange_.capacity_ == 0; }
   spin_budget& spin() noexcept { return exchange_.pop_spin_; }

@@ -6,7 +6,6 @@
 
 namespace sluice {
 
-
 // While this many more items (or free places) than that are there, one more thread is woken at a
 // time: a wake takes a thread tens of microseconds, in which a running one handles hundreds.
 inline constexpr std::size_t items_per_extra_wake = 128;
@@ -25,6 +24,8 @@ exchange<T, Store>::exchange(const char* type, options o, zero_capacity zero, St
   static_assert(exchange_store<Store, T>);
   check_named(capacity_ > 0 || zero == zero_capacity::rendezvous, type_, name_.c_str(),
               "a capacity of at least 1");
+  check_named(overflow_ != overflow::caller_runs, type_, name_.c_str(),
+              "a policy other than caller_runs, which is for executors");
   check_named(capacity_ > 0 || !drops(), type_, name_.c_str(),
               "a capacity of at least 1 for a policy that drops");
   check_named((weight_max_ != 0) == static_cast<bool>(weigh_), type_, name_.c_str(),
@@ -67,10 +68,10 @@ bool exchange<T, Store>::serve_consumers(wake_batch& wakes, std::uint32_t cascad
   bool moved = false;
   while (!consumers_.empty() && store_.ready()) {
     node& next = consumers_.front();
-    const auto inside = size_.load(relaxed);
+    const auto inside = available();
     if (next.retries) {
       const auto allowed = std::min(inside, 1 + cascade + inside / items_per_extra_wake);
-      if (consumers_.in_flight >= allowed) break;
+      if (consumers_.in_flight + about_to_look() >= allowed) break;
     }
     consumers_.remove(next);
     if (!next.who->try_claim(next)) continue;  // it gave up
@@ -185,8 +186,9 @@ void exchange<T, Store>::accept(T& item, std::size_t weight) {
 template <class T, class Store>
 template <class Sink>
 void exchange<T, Store>::release_one(Sink&& sink) {
+  const auto beside = uncounted();
   weight_ -= store_.take(std::forward<Sink>(sink));
-  set_size(size_.load(relaxed) - 1);
+  if (uncounted() == beside) set_size(size_.load(relaxed) - 1);
 }
 
 // False: what is left inside matters more than the item.
