@@ -1,0 +1,197 @@
+#pragma once
+
+// Lets another worker run a function while this one goes on, and gets its result: fork and join.
+//
+//     long fib(int n) {
+//       if (n < 2) return n;
+//       auto left = fork([n] { return fib(n - 1); });   // on the pool whose worker this is
+//       const long right = fib(n - 2);
+//       return left.join() + right;
+//     }
+//     work_stealing_pool pool;
+//     const long result = fork(pool, [] { return fib(30); }).join();
+//
+// Guarantees: the function runs exactly once, on a worker of the pool, possibly on this thread
+// inside `join`. `join` gives its result or throws what it threw. While it waits for a child that
+// another worker has taken, it runs other work of the pool; only when there is none does it sleep.
+// A child that is destroyed unjoined is joined first; what it threw is then reported as for a
+// submission. The child stands on the stack, cannot be moved, and is joined by the thread that
+// forked it, once; all else is a broken contract.
+// A thread that is no worker of the pool may fork as well: its child goes to the pool by the lane
+// of posts, which has no bound and lets it in at any time, and its join sleeps (a pool whose
+// worker that thread is hears of it). After the pool has ended, the function runs at once.
+// When the worker's deque is full, the function runs at once.
+// Do not hold a lock over a join: what runs inside may want it, on this very thread.
+// Cost: no allocation. About 15 ns for a fork and a join when nobody has taken the child
+// (./bench forkjoin). Joining in reverse order of forking is the fast way.
+
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "sluice/executor/work_stealing_pool.hpp"
+
+namespace sluice {
+
+namespace detail {
+
+class fork_base : public work {
+ public:
+  fork_base(const fork_base&) = delete;
+  fork_base& operator=(const fork_base&) = delete;
+
+  // acquire: pairs with the exchange in finish.
+  bool is_done() const noexcept { return state_.load(acquire) == done; }
+
+ protected:
+  explicit fork_base(work_stealing_pool& pool) noexcept : pool_(pool) {}
+  ~fork_base() = default;
+
+  // Last in the derived constructor: from here on it may be run.
+  void start() noexcept {
+    steal_worker* const here = current_steal_worker();
+    if (here != nullptr && &here->pool == &pool_) [[likely]] {
+      home_ = here;
+      if (!pool_.fork_here(*here, *this)) [[unlikely]] run_at_once();
+    } else {
+      start_outside();
+    }
+  }
+
+  // True: nobody has taken it, and it is the caller's to run, directly. False: it has been run.
+  bool claim_or_wait() {
+    check(!joined_, "sluice::fork", "a child to be joined once");
+    joined_ = true;
+    if (home_ == nullptr) [[unlikely]] return wait_outside();
+    check(home_ == current_steal_worker(), "sluice::fork",
+          "a child to be joined by the thread that forked it");
+    if (is_done()) [[unlikely]] return false;
+    work* const youngest = home_->deque.pop();
+    if (youngest == this) [[likely]] return true;
+    pool_.help(*home_, *this, youngest);
+    return false;
+  }
+
+  void finish() noexcept;
+  void report(std::exception_ptr error) noexcept;
+  bool is_joined() const noexcept { return joined_; }
+
+ private:
+  friend class sluice::work_stealing_pool;
+  class wait_op;
+
+  // Else the address of the wait_node of a thread that is no worker and waits.
+  static constexpr std::uintptr_t pending = 0;
+  static constexpr std::uintptr_t done = 1;
+  static constexpr std::uintptr_t awaited = 2;  // its worker sleeps for it
+
+  void start_outside() noexcept;
+  void run_at_once() noexcept { run(); }
+  bool wait_outside();
+  bool announce_wait() noexcept;  // false: it is done
+
+  work_stealing_pool& pool_;
+  steal_worker* home_ = nullptr;  // null: forked by a thread that is no worker
+  atomic<std::uintptr_t> state_{pending};
+  std::uint32_t forker_ = 0;  // the thread's number, when it is no worker
+  bool joined_ = false;
+};
+
+// A place for a result that may be void or a reference.
+template <class R>
+class fork_result {
+ public:
+  template <class F>
+  void fill(F& f) {
+    if constexpr (std::is_void_v<R>) {
+      std::invoke(f);
+    } else if constexpr (std::is_reference_v<R>) {
+      R&& made = std::invoke(f);
+      held_ = std::addressof(made);
+    } else {
+      held_.emplace(std::invoke(f));
+    }
+  }
+  R take() {
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R&&>(*held_);
+    } else if constexpr (!std::is_void_v<R>) {
+      return std::move(*held_);
+    }
+  }
+
+ private:
+  struct nothing {};
+  using kept = std::conditional_t<std::is_void_v<R>, nothing,
+                                  std::conditional_t<std::is_reference_v<R>,
+                                                     std::remove_reference_t<R>*,
+                                                     std::optional<std::remove_cv_t<R>>>>;
+  [[no_unique_address]] kept held_{};
+};
+
+}  // namespace detail
+
+template <class F>
+class [[nodiscard("join it")]] forked final : private detail::fork_base {
+ public:
+  using result_type = std::invoke_result_t<F&>;
+
+  template <class G>
+  forked(work_stealing_pool& pool, G&& f) : fork_base(pool), f_(std::forward<G>(f)) {
+    start();
+  }
+  ~forked() {
+    if (!is_joined()) join_quietly();
+  }
+
+  result_type join() {
+    if (claim_or_wait()) [[likely]] return std::invoke(f_);
+    if (error_ != nullptr) [[unlikely]] std::rethrow_exception(std::move(error_));
+    return result_.take();
+  }
+
+  using fork_base::is_done;
+
+ private:
+  void run() noexcept override {
+    try {
+      result_.fill(f_);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    finish();
+  }
+  void join_quietly() noexcept {
+    try {
+      if (claim_or_wait()) result_.fill(f_);
+      if (error_ != nullptr) report(std::move(error_));
+    } catch (...) {
+      report(std::current_exception());
+    }
+  }
+
+  F f_;
+  std::exception_ptr error_;
+  detail::fork_result<result_type> result_;
+};
+
+template <class F>
+  requires std::is_invocable_v<std::decay_t<F>&>
+forked<std::decay_t<F>> fork(work_stealing_pool& pool, F&& f) {
+  return forked<std::decay_t<F>>(pool, std::forward<F>(f));
+}
+
+// On the pool whose worker the calling thread is; on any other thread a broken contract.
+template <class F>
+  requires std::is_invocable_v<std::decay_t<F>&>
+forked<std::decay_t<F>> fork(F&& f) {
+  const detail::steal_worker* const here = detail::current_steal_worker();
+  check(here != nullptr, "sluice::fork", "a worker of a work_stealing_pool, or a pool to be named");
+  return forked<std::decay_t<F>>(here->pool, std::forward<F>(f));
+}
+
+}  // namespace sluice
