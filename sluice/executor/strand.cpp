@@ -1,0 +1,181 @@
+#include "sluice/executor/strand.hpp"
+
+#include <utility>
+
+#include "sluice/sync/backoff.hpp"
+
+namespace sluice {
+
+// The strands whose functions the calling thread is in, the innermost first.
+class strand::inside {
+ public:
+  explicit inside(const strand& s) noexcept : strand_(s), below_(std::exchange(top, this)) {}
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+  ~inside() { top = below_; }
+
+  static bool has(const strand& s) noexcept {
+    for (const inside* at = top; at != nullptr; at = at->below_) {
+      if (&at->strand_ == &s) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constinit thread_local inside* top;
+  const strand& strand_;
+  inside* const below_;
+};
+
+constinit thread_local strand::inside* strand::inside::top = nullptr;
+
+strand::strand(options&& o, executor& on)
+    : queued_executor("sluice::strand", {.capacity = o.capacity,
+                                         .overflow = o.overflow,
+                                         .name = std::move(o.name),
+                                         .on_drop = std::move(o.on_drop),
+                                         .on_error = std::move(o.on_error)}),
+      on_(on),
+      per_turn_(o.per_turn),
+      blocks_(o.overflow == overflow::block),
+      ended_(*this) {
+  check_named(o.overflow != overflow::caller_runs, "sluice::strand", intake_.name().c_str(),
+              "a policy other than caller_runs, which would run two at once");
+  check_named(per_turn_ > 0, "sluice::strand", intake_.name().c_str(),
+              "to run at least one function a turn");
+}
+
+strand::~strand() {
+  drain();
+  // acquire: pairs with the release in `post`, which touches nothing after it.
+  for (backoff again; posting_.load(acquire) != 0;) again.pause();
+  ended_.wait();  // the last post may have asked for a turn after the one that ran its item
+}
+
+bool strand::running_here() const noexcept { return inside::has(*this); }
+
+void strand::must_be_outside() const noexcept {
+  check_named(!running_here(), "sluice::strand", intake_.name().c_str(),
+              "not to be ended from inside, where it would wait for itself");
+}
+
+// ---- what comes in
+
+void strand::post(work& item) noexcept {
+  // A turn that is under way may run the item at once, and somebody end the strand because of what
+  // it did. relaxed: that one has seen this with it.
+  posting_.fetch_add(1, relaxed);
+  const bool taken = intake_.post(item);
+  check(taken, "sluice::strand", "to take posts until its destruction");
+  const bool asks = count_arrival();
+  // release: pairs with the acquire in the destructor. Before the turn is asked for, because that
+  // may run it here, and what it makes ready, which may end the strand; not before it has run.
+  posting_.fetch_sub(1, release);
+  if (asks) on_.post(*this);
+}
+
+status strand::accept(submission& f, const wait_limits* limits) {
+  const bool may_wait = limits == nullptr || !blocks_ || !running_here();
+  if (may_wait) [[likely]] return queued_executor::accept(f, limits);
+  if (limits->stop.stop_requested()) return status::stopped;
+  return queued_executor::accept(f, nullptr);
+}
+
+// True: nothing was to be done before, and the caller must ask for a turn.
+bool strand::count_arrival() noexcept {
+  // acq_rel: what was put in before is seen by the turn that sees this number (in `run`), and who
+  // makes it 1 comes after the turn that made it 0, whose effects the next turn must see.
+  return arrivals_.fetch_add(1, acq_rel) == 0;
+}
+
+void strand::arrived() noexcept {
+  if (count_arrival()) on_.post(*this);
+}
+
+// ---- a turn
+
+void strand::run() noexcept {
+  turns_.store(turns_.load(relaxed) + 1, relaxed);
+  run_some();
+  auto seen = arrivals_.load(acquire);  // acquire: pairs with the addition in `count_arrival`
+  if (intake_.pending() == 0) {
+    bool done = false;
+    ended_.open_gate([&] {
+      // It fails if something has arrived since. release: pairs with the acquire in
+      // `count_arrival` and in is_open. From here on, somebody may end the strand when the guard is
+      // let go of.
+      done = arrivals_.compare_exchange_strong(seen, 0, acq_rel, relaxed);
+      return done && ended_.is_open();
+    });
+    if (done) return;
+  }
+  on_.post(*this);  // to the back of the line
+}
+
+void strand::run_some() noexcept {
+  const inside mark(*this);
+  const running here(*this);
+  for (std::size_t left = per_turn_; left > 0; --left) {
+    auto next = intake_.try_pop();
+    if (!next) return;
+    const bool was_posted = next->mark == submission::kind::posted;
+    run_submission(*next);
+    auto& count = was_posted ? posts_ : completed_;
+    count.store(count.load(relaxed) + 1, relaxed);
+  }
+}
+
+// ---- the end
+
+bool strand::end_gate::is_open() const noexcept {
+  // acquire: pairs with the release in `run`. Something may be inside before its arrival is
+  // counted, so that is looked at as well: the turn that it will cause opens the gate.
+  return strand_.is_closed() && strand_.arrivals_.load(acquire) == 0 &&
+         strand_.intake_.pending() == 0;
+}
+
+void strand::intake_closed() noexcept {
+  ended_.open_gate([&] { return ended_.is_open(); });
+}
+
+status strand::join(const wait_limits& limits) {
+  must_be_outside();
+  return ended_.wait_within(limits);
+}
+
+void strand::drain() {
+  must_be_outside();
+  close();
+  ended_.wait();
+}
+
+std::vector<submission> strand::stop() {
+  must_be_outside();
+  close();
+  auto unstarted = intake_.take_back();  // first: when the one that runs stops, the next begins
+  stop_.request_stop();
+  ended_.wait();
+  return unstarted;
+}
+
+std::vector<submission> strand::shutdown_within(const wait_limits& limits) {
+  must_be_outside();
+  close();
+  if (!join(limits)) return stop();
+  return {};
+}
+
+// ---- looking
+
+strand_stats strand::stats() const {
+  const auto in = intake_.stats();
+  return {.queued = queued(),
+          .completed = completed_.load(relaxed),
+          .failed = failures(),
+          .posts = posts_.load(relaxed),
+          .rejected = in.rejected,
+          .dropped = in.dropped,
+          .turns = turns_.load(relaxed)};
+}
+
+}  // namespace sluice
