@@ -1,0 +1,142 @@
+#pragma once
+
+// The state of an async function: the function waits in it until an executor runs it.
+
+#include <exception>
+#include <functional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "sluice/executor/submission.hpp"
+#include "sluice/future/detail/actions.hpp"
+#include "sluice/future/detail/stage.hpp"
+#include "sluice/future/future.hpp"
+#include "sluice/future/future_error.hpp"
+#include "sluice/future/start_on.hpp"
+
+namespace sluice::detail {
+
+// Calls a user's function with the token, or with nothing if it takes nothing.
+template <class F>
+decltype(auto) call_with_token(F& f, cancel_node& node) {
+  if constexpr (std::is_invocable_v<F&, std::stop_token>) {
+    return std::invoke(f, node.token());
+  } else {
+    static_assert(std::is_invocable_v<F&>, "a function of nothing, or of a std::stop_token");
+    return std::invoke(f);
+  }
+}
+template <class F>
+using token_call_t = decltype(call_with_token(std::declval<F&>(), std::declval<cancel_node&>()));
+
+template <class U, class F>
+class async_state final : public forwarding_state<U> {
+ public:
+  template <class G>
+  explicit async_state(G&& f)
+      : forwarding_state<U>(sizeof(async_state)), call_(action{F(std::forward<G>(f))}) {}
+
+  state_base* arrived(state_base& from) noexcept override { return this->pass(from); }
+  void run() noexcept override {}
+
+  // One of these two, once.
+  void call() noexcept {
+    finish_with([this]() -> state_base* {
+      cancel_node& node = *this;
+      if constexpr (is_future_v<token_call_t<F>>) {
+        future_parts<U> inner = call_(node, this->result);
+        if (!this->result.is_set()) return this->adopt(std::move(inner));
+      } else {
+        call_(node, this->result);
+      }
+      return this;
+    });
+  }
+  void drop_unrun() noexcept {
+    call_.end();
+    this->result.fail(std::make_exception_ptr(future_error(why_unrun_, detail_)));
+    finish(*this);
+  }
+  // By the one that has the function in hand.
+  void refused(status how) noexcept {
+    switch (how) {
+      case status::full: say_rejected("it is full"); break;
+      case status::closed: say_rejected("it is closed"); break;
+      case status::timed_out: say_rejected("no room in time"); break;
+      case status::stopped: say_rejected("stopped while waiting for room"); break;
+      default: say_rejected("for no known reason"); break;
+    }
+  }
+
+ private:
+  struct action {
+    F f;
+    auto operator()(cancel_node& node, settled<U>& out) noexcept {
+      const auto call = [&]() -> decltype(auto) { return call_with_token(f, node); };
+      using made = decltype(produce(out, call));
+      if (node.is_cancelled()) {
+        out.fail(std::make_exception_ptr(
+            future_error(future_error::cancelled, "before its function began")));
+        return made();
+      }
+      return produce(out, call);
+    }
+  };
+  void say_rejected(const char* why) noexcept {
+    why_unrun_ = future_error::rejected;
+    detail_ = why;
+  }
+
+  once<action> call_;
+  // Written only by who has the function in hand.
+  future_error::reason why_unrun_ = future_error::broken_promise;
+  const char* detail_ = "its executor dropped the function";
+};
+
+// What the executor is given: runs the function once; destroyed unrun, it says so to the future.
+template <class State>
+class async_job {
+ public:
+  explicit async_job(State* state) noexcept : state_(state) {}
+  async_job(async_job&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  async_job& operator=(async_job&&) = delete;
+  ~async_job() {
+    if (state_ != nullptr) state_->drop_unrun();
+  }
+  void operator()() { std::exchange(state_, nullptr)->call(); }
+
+ private:
+  State* state_;
+};
+
+// One async call: the future, and what is to be submitted.
+template <class F>
+class async_start {
+ public:
+  using value = future_value_t<token_call_t<F>>;
+
+  template <class G>
+  async_start(start_on where, G&& f)
+      : state_(make_state<state>(std::forward<G>(f))),
+        result(
+            future_access::make(future_parts<value>(state_, cancel_ref::adopt(state_), &where.on))),
+        function(where.priority, async_job<state>(state_)) {}
+
+  // After it was handed in, with this answer. What was refused is still in `function`.
+  void answered(status how) noexcept {
+    if (how || how == status::dropped) return;
+    state_->refused(how);
+    function = submission();
+  }
+
+ private:
+  using state = async_state<value, F>;
+  state* const state_;
+
+ public:
+  future<value> result;
+  submission function;
+};
+
+}  // namespace sluice::detail

@@ -1,0 +1,132 @@
+#include "sluice/future/detail/cancel_node.hpp"
+
+#include <mutex>
+#include <vector>
+
+namespace sluice::detail {
+
+// Those that are to be cancelled, each with a reference. Only who has begun to cancel a node puts
+// it in, so no node is in two lists.
+class cancel_node::cancel_list final : public visitor {
+ public:
+  void visit(cancel_node& node) noexcept override {
+    if (!node.begin_cancel()) return;
+    node.add_reference();
+    node.next_ = std::exchange(first_, &node);
+  }
+  cancel_ref pop() noexcept {
+    if (first_ == nullptr) return {};
+    return cancel_ref::adopt(std::exchange(first_, first_->next_));
+  }
+
+ private:
+  cancel_node* first_ = nullptr;
+};
+
+bool cancel_node::begin_cancel() noexcept {
+  const std::lock_guard hold(guard_);
+  if (cancelled_.load(relaxed)) return false;  // relaxed: changed under the guard only
+  cancelled_.store(true, release);             // release: pairs with is_cancelled
+  return true;
+}
+
+void cancel_node::cancel() noexcept {
+  cancel_list list;
+  list.visit(*this);
+  while (const cancel_ref at = list.pop()) {
+    cancel_ref up;
+    std::stop_source stop{std::nostopstate};
+    {
+      // What came after the beginning has seen that it is cancelled: see token and wait_for.
+      const std::lock_guard hold(at->guard_);
+      up = at->up_.copy();
+      stop = at->stop_;
+    }
+    if (up) list.visit(*up.get());
+    if (at->cancels_sources()) at->each_source(list);
+    stop.request_stop();  // runs the producer's callbacks: no lock is held
+  }
+}
+
+std::stop_token cancel_node::token() {
+  std::unique_lock hold(guard_);
+  if (!stop_.stop_possible()) {
+    hold.unlock();
+    std::stop_source made;  // allocates
+    hold.lock();
+    if (!stop_.stop_possible()) {
+      if (cancelled_.load(relaxed)) made.request_stop();  // nobody has its token yet
+      stop_.swap(made);
+    }
+  }
+  return stop_.get_token();
+}
+
+void cancel_node::wait_for(cancel_ref up) noexcept {
+  cancel_ref cancel_too;
+  {
+    const std::lock_guard hold(guard_);
+    std::swap(up_, up);
+    if (cancelled_.load(relaxed)) cancel_too = up_.copy();
+  }
+  // Here, not under the guard: what it waited for before is given back, and may be destroyed.
+  up.reset();
+  if (cancel_too) cancel_too->cancel();
+}
+
+// Those that are still to be looked at.
+class cancel_node::source_list final : public visitor {
+ public:
+  void visit(cancel_node& node) override {
+    node.add_reference();
+    left_.push_back(cancel_ref::adopt(&node));
+  }
+  cancel_ref pop() noexcept {
+    if (left_.empty()) return {};
+    auto last = std::move(left_.back());
+    left_.pop_back();
+    return last;
+  }
+
+ private:
+  std::vector<cancel_ref> left_;  // stays empty, and allocates nothing, while there is no fan-in
+};
+
+bool cancel_node::reaches(const cancel_node& sought) noexcept {
+  // A number for each walk: what several paths lead to is looked at once.
+  static constinit atomic<std::uint64_t> walks{0};
+  const auto walk = walks.fetch_add(1, relaxed) + 1;
+  source_list others;
+  add_reference();
+  for (auto at = cancel_ref::adopt(this); at;) {
+    if (at.get() == &sought) return true;
+    cancel_ref up;
+    bool seen = false;
+    {
+      const std::lock_guard hold(at->guard_);
+      seen = std::exchange(at->seen_by_walk_, walk) == walk;
+      if (!seen) up = at->up_.copy();
+    }
+    if (!seen) at->each_source(others);
+    at = up ? std::move(up) : others.pop();
+  }
+  return false;
+}
+
+void cancel_node::end() noexcept {
+  // What ends because of this one is put behind it.
+  constinit static thread_local cancel_node* ending = nullptr;
+  constinit static thread_local bool at_work = false;
+  next_ = std::exchange(ending, this);
+  if (at_work) return;
+  at_work = true;
+  while (ending != nullptr) {
+    cancel_node& at = *std::exchange(ending, ending->next_);
+    const cancel_ref up = std::move(at.up_);
+    std::stop_source(std::nostopstate).swap(at.stop_);  // nothing else destroys it
+    at.destroy();
+  }
+  at_work = false;
+}
+
+}  // namespace sluice::detail
