@@ -1,0 +1,41 @@
+#pragma once
+
+// The way of a task to its executor: it is submitted, and either begins there or is dropped. Then
+// it is gone.
+
+#include <cstdint>
+#include <exception>
+
+#include "sluice/base/outcome.hpp"
+#include "sluice/future/start_on.hpp"
+
+namespace sluice::detail {
+
+class launched {
+ public:
+  virtual void begin() noexcept = 0;
+  virtual void drop() noexcept = 0;
+
+ protected:
+  ~launched() = default;
+  // For `drop`: future_error::rejected when the executor refused it, broken_promise when it took it
+  // and then dropped it.
+  std::exception_ptr why_dropped() const;
+  // Refused because of the stop_token that was given to `launch`.
+  bool was_stopped() const noexcept { return refused_ == status::stopped; }
+
+ private:
+  friend status launch(start_on where, launched& item, const wait_limits& limits);
+  friend status try_launch(start_on where, launched& item);
+  struct ending;
+  template <class Submit>
+  static status hand_over(launched& item, std::int32_t priority, Submit&& submit);
+
+  status refused_ = status::dropped;
+};
+
+// Waits for room as the executor's policy says.
+status launch(start_on where, launched& item, const wait_limits& limits);
+status try_launch(start_on where, launched& item);
+
+}  // namespace sluice::detail

@@ -1,0 +1,131 @@
+#include "sluice/future/detail/scope_core.hpp"
+
+#include <mutex>
+#include <optional>
+
+#include "sluice/future/this_task.hpp"
+
+namespace sluice::detail {
+
+scope_core::scope_core(start_on where, std::size_t max_children, const std::stop_token& asked)
+    : where_(where), stop_(asked), room_(static_cast<semaphore::count_type>(max_children)) {
+  check(max_children > 0, "sluice::scope", "room for at least one child");
+}
+
+scope_core::~scope_core() {
+  check(children() == 0, "sluice::scope", "no children inside at its destruction: join it first");
+}
+
+status scope_core::placed(status got) noexcept {
+  if (got && stop_.stop_requested()) {
+    room_.release();
+    got = status::stopped;
+  }
+  if (got) {
+    check(!joined_.load(relaxed), "sluice::scope", "no child to be started after join has ended");
+    children_.add();
+  }
+  return got;
+}
+
+status scope_core::try_take_place() {
+  if (stop_.stop_requested()) return status::stopped;
+  return placed(room_.try_acquire() ? status::ok : status::full);
+}
+
+status scope_core::take_place(const wait_limits& limits) {
+  if (!limits.stop.stop_possible()) {
+    return placed(room_.acquire_within(1, {limits.deadline, token()}));
+  }
+  const linked_stop either(limits.stop, token());
+  return placed(room_.acquire_within(1, {limits.deadline, either.token()}));
+}
+
+task<status> scope_core::async_take_place(wait_limits limits) {
+  if (!limits.stop.stop_possible()) limits.stop = co_await this_task::stop_token();
+  const linked_stop either(limits.stop, token());
+  auto room = room_.async_acquire(1, {limits.deadline, either.token()});
+  co_return placed(co_await room);
+}
+
+void scope_core::give_place_back() noexcept { child_ended(); }
+
+void scope_core::fail(std::exception_ptr why) noexcept {
+  {
+    const std::lock_guard hold(guard_);
+    if (failure_ != nullptr) return;
+    failure_ = std::move(why);
+  }
+  cancel();
+}
+
+void scope_core::failed(const std::exception_ptr& error, const std::stop_token& heard) noexcept {
+  if (error == nullptr || (heard.stop_requested() && is_cancelled(error))) return;
+  fail(error);
+}
+
+void scope_core::child_ended() noexcept {
+  room_.release();
+  children_.remove();  // from here on the scope may be gone
+}
+
+void scope_core::finish() {
+  joined_.store(true, relaxed);
+  std::exception_ptr failure;
+  {
+    const std::lock_guard hold(guard_);
+    failure = failure_;
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+status scope_core::join_within(const wait_limits& limits) {
+  const status ended = children_.wait_within(limits);
+  if (!ended) {
+    cancel();
+    children_.wait();
+  }
+  finish();
+  return ended;
+}
+
+task<status> scope_core::async_join(wait_limits limits) {
+  const status ended = co_await children_.async_wait(std::move(limits));
+  if (!ended) cancel();
+  auto all = children_.async_wait();
+  all.keep_own_limits();
+  (void)co_await all;
+  finish();
+  co_return ended;
+}
+
+task<> scope_core::async_join_unstopped() {
+  auto all = children_.async_wait();
+  all.keep_own_limits();
+  (void)co_await all;
+  finish();
+}
+
+scope_child& scope_child::make(scope_core& scope, task<>& t) {
+  try {
+    return *new scope_child(scope, t);
+  } catch (...) {
+    scope.give_place_back();
+    throw;
+  }
+}
+
+void scope_child::begin() noexcept {
+  if (scope_.token().stop_requested()) return leave(nullptr);  // freed unrun
+  set_context(&scope_.runs_on(), &scope_.token());
+  begin_here();
+}
+
+void scope_child::leave(const std::exception_ptr& failure) noexcept {
+  scope_core& scope = scope_;
+  scope.failed(failure, scope.token());
+  delete this;
+  scope.child_ended();
+}
+
+}  // namespace sluice::detail

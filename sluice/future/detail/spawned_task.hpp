@@ -1,0 +1,77 @@
+#pragma once
+
+// A task that runs by itself, with a future of its result; alone, or as a child of a scope.
+
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "sluice/future/detail/launch.hpp"
+#include "sluice/future/detail/linked_stop.hpp"
+#include "sluice/future/detail/scope_core.hpp"
+#include "sluice/future/detail/task_root.hpp"
+#include "sluice/future/future_error.hpp"
+#include "sluice/future/promise.hpp"
+
+namespace sluice::detail {
+
+template <class T>
+void set_result(promise<T>& to, settled<T>& result) noexcept {
+  if (result.is_error()) return to.set_exception(result.take_error());
+  try {
+    if constexpr (std::is_void_v<T>) {
+      to.set_value();
+    } else {
+      to.set_value(std::move(result).value());
+    }
+  } catch (...) {
+    to.set_exception(std::current_exception());
+  }
+}
+
+template <class T>
+class spawned_task final : public task_root<T>, public launched {
+ public:
+  // Deleted by itself, once launched.
+  spawned_task(executor& on, task<T>&& t) : spawned_task(on, std::move(t), nullptr) {}
+  // For a place in the scope that was taken.
+  spawned_task(scope_core& scope, task<T>&& t)
+      : spawned_task(scope.runs_on(), std::move(t), &scope) {}
+
+  future<T> get_future() { return promise_.get_future().via(on_); }
+
+ private:
+  spawned_task(executor& on, task<T>&& t, scope_core* scope)
+      : task_root<T>(std::move(t)), on_(on), scope_(scope), token_(promise_.stop_token()) {
+    if (scope != nullptr) token_ = both_.emplace(token_, scope->token()).token();
+  }
+
+  void begin() noexcept override {
+    if (token_.stop_requested()) {
+      return leave(settled<T>(std::make_exception_ptr(
+          future_error(future_error::cancelled, "before it began"))));
+    }
+    this->set_context(&on_, &token_);
+    this->begin_here();
+  }
+  void drop() noexcept override { leave(settled<T>(why_dropped())); }
+  void ended() noexcept override { leave(this->take_and_free()); }
+
+  void leave(settled<T> result) noexcept {
+    promise<T> to = std::move(promise_);
+    scope_core* const scope = scope_;
+    if (scope != nullptr && !was_stopped()) scope->failed(result.error(), token_);
+    delete this;
+    set_result(to, result);
+    if (scope != nullptr) scope->child_ended();
+  }
+
+  executor& on_;
+  scope_core* const scope_;
+  promise<T> promise_;
+  std::optional<linked_stop> both_;
+  std::stop_token token_;
+};
+
+}  // namespace sluice::detail

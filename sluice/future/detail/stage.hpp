@@ -1,0 +1,186 @@
+#pragma once
+
+// One stage of a chain: the state of the new future, with the function that makes its result from
+// that of the future before. `stage` is for functions that return the value, `flat_stage` for those
+// that return a future of it.
+//
+// The function is an action: called once with the settled input, it leaves the output in its second
+// argument. It ends before the result is published, so that what it captured is free by then.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "sluice/future/detail/future_parts.hpp"
+#include "sluice/future/future_error.hpp"
+
+namespace sluice::detail {
+
+// A function that is destroyed as soon as it has been called. Called or ended, exactly once.
+template <class Action>
+class once {
+ public:
+  explicit once(Action&& a) noexcept(std::is_nothrow_move_constructible_v<Action>)
+      : action_(std::move(a)) {}
+  ~once() {}
+  template <class... Args>
+  auto operator()(Args&... args) noexcept {
+    struct ending {
+      Action& called;
+      ~ending() { std::destroy_at(&called); }
+    } const at_end{action_};
+    return action_(args...);
+  }
+  // In place of the call.
+  void end() noexcept { std::destroy_at(&action_); }
+
+ private:
+  union {
+    Action action_;
+  };
+};
+
+template <class T, class U, class Action>
+class stage final : public future_state<U> {
+ public:
+  stage(executor* on, Action&& action)
+      : future_state<U>(sizeof(stage), nullptr), on_(on), action_(std::move(action)) {}
+
+  state_base* arrived(state_base& from) noexcept override {
+    source_ = static_cast<future_state<T>*>(&from);
+    if (may_run_here(on_)) [[likely]] return step();
+    run_elsewhere(*this, on_);
+    return nullptr;
+  }
+  void run() noexcept override {
+    finish_with([this] { return step(); });
+  }
+
+ private:
+  state_base* step() noexcept {
+    future_state<T>& from = *source_;
+    action_(from.result, this->result);
+    from.consumed();
+    return this;
+  }
+
+  future_state<T>* source_;  // once it has arrived
+  executor* const on_;
+  once<Action> action_;
+};
+
+// A state that gets its result from another future, which becomes known only later. Made with two
+// references to its node, as a source_state.
+template <class U>
+class forwarding_state : public future_state<U>, public cancel_node {
+ public:
+  void* passes_on_to() noexcept override { return passing_ ? this : nullptr; }
+
+ protected:
+  explicit forwarding_state(std::size_t bytes) noexcept
+      : future_state<U>(bytes, this), cancel_node(2) {}
+  ~forwarding_state() = default;
+  void destroy() noexcept override { this->free(); }
+
+  bool is_passing() const noexcept { return passing_; }
+
+  // Producer: the result is that of `inner`. Returns what is to be published now, or null.
+  state_base* adopt(future_parts<U> inner) noexcept {
+    check(inner.state != nullptr, "sluice::future", "a valid future from the function");
+    // Where a future only passes our result on, it may as well wait for `inner` itself: then a
+    // loop of futures, each returned by the function of the one before, does not grow.
+    if (continuation* const next = this->attached(); next != nullptr) {
+      if (void* const target = next->passes_on_to(); target != nullptr) {
+        // Its own way back leads to this state still: it is kept until all is done.
+        state_base* const done =
+            static_cast<forwarding_state*>(target)->wait_for_result(std::move(inner));
+        this->leave();
+        return done;
+      }
+    }
+    passing_ = true;
+    return wait_for_result(std::move(inner));
+  }
+
+  state_base* pass(state_base& from) noexcept {
+    auto& source = static_cast<future_state<U>&>(from);
+    move_result(source.result, this->result);
+    source.consumed();
+    return this;
+  }
+
+ private:
+  state_base* wait_for_result(future_parts<U> inner) noexcept {
+    if (inner.state->is_ready()) return pass(inner.take_state());
+    cancel_node* const up = inner.way_back.get();
+    // Told before it is looked for: of several that close a cycle at once, the last one sees it.
+    this->wait_for(std::move(inner.way_back));
+    if (up != nullptr && up->reaches(*this)) {
+      this->wait_for({});
+      inner.drop();
+      this->result.fail(std::make_exception_ptr(future_error(future_error::cycle)));
+      return this;
+    }
+    auto& source = inner.take_state();
+    if (source.attach(*this)) return nullptr;  // from here on, this may be gone
+    return pass(source);
+  }
+
+  bool passing_ = false;  // set before the state is attached to what it passes on
+};
+
+template <class T, class U, class Action>
+class flat_stage final : public forwarding_state<U> {
+ public:
+  flat_stage(executor* on, Action&& action, cancel_ref up)
+      : forwarding_state<U>(sizeof(flat_stage)), on_(on), action_(std::move(action)) {
+    this->wait_for(std::move(up));
+  }
+
+  state_base* arrived(state_base& from) noexcept override {
+    if (this->is_passing()) return this->pass(from);
+    source_ = static_cast<future_state<T>*>(&from);
+    if (may_run_here(on_)) return step();
+    run_elsewhere(*this, on_);
+    return nullptr;
+  }
+  void run() noexcept override {
+    finish_with([this] { return step(); });
+  }
+
+ private:
+  state_base* step() noexcept {
+    future_state<T>& from = *source_;
+    future_parts<U> inner = action_(from.result, this->result);
+    from.consumed();
+    if (this->result.is_set()) return this;
+    return this->adopt(std::move(inner));
+  }
+
+  future_state<T>* source_;  // once it has arrived
+  executor* const on_;
+  once<Action> action_;
+};
+
+// Attaches a stage to a future, and returns the future of the stage.
+template <class U, class T, class Action>
+future<U> add_stage(future_parts<T>& from, Action action) {
+  static_assert(!is_future_v<U>, "a future of a future: use and_then");
+  auto* const next = make_state<stage<T, U, Action>>(from.on, std::move(action));
+  auto result =
+      future_access::make(future_parts<U>(next, std::move(from.way_back), from.on));
+  attach_or_run(from.take_state(), *next);
+  return result;
+}
+
+template <class U, class T, class Action>
+future<U> add_flat_stage(future_parts<T>& from, Action action) {
+  auto* const next =
+      make_state<flat_stage<T, U, Action>>(from.on, std::move(action), from.way_back.copy());
+  auto result = future_access::make(future_parts<U>(next, cancel_ref::adopt(next), from.on));
+  from.way_back.reset();
+  attach_or_run(from.take_state(), *next);
+  return result;
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,34 @@
+#include "sluice/future/detail/task_promise.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::detail {
+namespace {
+
+// A small part of the smallest stack a thread usually has, and many times what the way from an
+// executor's loop to a coroutine takes.
+constexpr std::uintptr_t deep_bytes = 64 * 1024;
+
+constinit thread_local std::uintptr_t shallowest = 0;
+
+constinit const std::stop_token nobody;
+
+}  // namespace
+
+bool stack_is_deep() noexcept {
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (here > shallowest) [[unlikely]] shallowest = here;  // stacks grow downwards
+  return shallowest - here > deep_bytes;
+}
+
+const std::stop_token& no_stop_token() noexcept { return nobody; }
+
+std::coroutine_handle<> task_link::go_on_there(std::coroutine_handle<> with,
+                                               work_sink* to) noexcept {
+  next_ = with;
+  post_to(to, *this);
+  return std::noop_coroutine();
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,149 @@
+#pragma once
+
+// A coroutine that is written like a function and waits like one, without holding a thread while
+// it waits.
+//
+// Use it for anything that waits for several things in turn. Prefer `future` for a result that is
+// made somewhere else, a plain function on an executor for work that never waits.
+//
+// A task is lazy: nothing of it runs until it is awaited by another task, given to `spawn` or to a
+// `scope`, or to `sync_wait`. It awaits other tasks, futures, timers, and every `async_x` call of
+// the library. It inherits from whoever awaits it:
+// - the executor: after a wait it goes on there. `co_await resume_on(other)` moves the rest of one
+//   task; the one that awaits it stays where it was, and goes on there.
+// - the stop_token: a wait that was given no token of its own uses the task's. So cancelling the
+//   outermost task ends the wait it is in, however deep, with `stopped` (awaiting a future throws
+//   future_error::cancelled). `co_await this_task::stop_token()` gives it to what computes.
+//
+// Guarantees: T may be void, a reference, or only movable. What the task throws is thrown where it
+// is awaited. Awaiting needs no stack: chains and loops of a million are fine, in every build.
+// Between its waits a task runs on one thread at a time, and what it did before a wait is seen
+// after it. A task that is destroyed unawaited never ran; its frame and arguments are freed.
+// Awaiting twice, or awaiting an empty task, is a broken contract.
+// An awaitable from outside the library resumes the task wherever it likes: the task stays there
+// until its next wait in the library, or until `co_await resume_on(executor)`.
+// A task that waits for its own end, as one that awaits the future it was spawned with, waits for
+// ever: unlike a cycle of futures, that is not found.
+// Limits: parameters taken by reference must outlive the task, as must the lambda that a coroutine
+// lambda was called on. g++ 12 loses a co_await that stands in the condition of an if or while of a
+// coroutine that has declared no variable before: it never goes on. Name the result first.
+// Cost: one allocation a task, none a wait; ./bench future, workload task_pingpong.
+//
+//     task<int> length(channel<std::string>& in) {
+//       auto line = co_await in.async_receive();
+//       co_return line ? int(line->size()) : -1;
+//     }
+//     task<> twice(channel<std::string>& in) {
+//       std::printf("%d %d\n", co_await length(in), co_await length(in));
+//     }
+
+#include <coroutine>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "sluice/future/detail/task_promise.hpp"
+
+namespace sluice {
+
+namespace detail {
+template <class T>
+class task_root;
+
+// Awaits a task that hears another token than that of whoever awaits it. The token must live until
+// the task has ended.
+template <class T>
+auto await_with(task<T>&& t, const std::stop_token& token) noexcept;
+}  // namespace detail
+
+template <class T = void>
+class [[nodiscard("it runs only when it is awaited")]] task {
+ public:
+  using value_type = T;
+  using promise_type = detail::task_promise<T>;
+
+  task() noexcept = default;
+  task(task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  task& operator=(task&& other) noexcept {
+    if (this != &other) {
+      destroy();
+      frame_ = std::exchange(other.frame_, nullptr);
+    }
+    return *this;
+  }
+  ~task() { destroy(); }
+
+  // False: default-made, moved from, or awaited.
+  bool valid() const noexcept { return frame_ != nullptr; }
+
+  // Runs it; gives its result. The frame is freed with the awaiter, at the end of the expression.
+  auto operator co_await() && noexcept { return awaiter(take()); }
+  void operator co_await() & = delete;  // write co_await std::move(t): it is used up
+
+ private:
+  using frame = std::coroutine_handle<promise_type>;
+  friend promise_type;
+  friend class detail::task_root<T>;
+  template <class U>
+  friend auto detail::await_with(task<U>&& t, const std::stop_token& token) noexcept;
+
+  explicit task(frame f) noexcept : frame_(f) {}
+
+  frame take() noexcept {
+    check(frame_ != nullptr, "sluice::task", "a task that has not been awaited yet");
+    return std::exchange(frame_, nullptr);
+  }
+  void destroy() noexcept {
+    if (frame_) frame_.destroy();
+  }
+
+  class awaiter final : private detail::task_link {
+   public:
+    explicit awaiter(frame f, const std::stop_token* instead = nullptr) noexcept : frame_(f) {
+      stop = instead;
+    }
+    awaiter(const awaiter&) = delete;
+    awaiter& operator=(const awaiter&) = delete;
+    ~awaiter() { frame_.destroy(); }
+
+    bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> awaiting) noexcept {
+      auto& outer = awaiting.promise();
+      if constexpr (requires { outer.resume_sink(); }) sink = outer.resume_sink();
+      if constexpr (requires { outer.stop_token(); }) {
+        const std::stop_token& inherited = outer.stop_token();
+        if (stop == nullptr) stop = &inherited;
+      }
+      detail::task_promise_base::set_awaiting(*this, awaiting);
+      frame_.promise().begin(*this);
+      return go_on(frame_, sink, sink);
+    }
+    T await_resume() { return std::move(frame_.promise().result).value(); }
+
+   private:
+    frame frame_;
+  };
+
+  frame frame_ = nullptr;
+};
+
+namespace detail {
+
+template <class T>
+auto await_with(task<T>&& t, const std::stop_token& token) noexcept {
+  return typename task<T>::awaiter(t.take(), &token);
+}
+
+template <class T>
+task<T> task_promise<T>::get_return_object() noexcept {
+  return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+inline task<void> task_promise<void>::get_return_object() noexcept {
+  return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+}  // namespace detail
+
+}  // namespace sluice
