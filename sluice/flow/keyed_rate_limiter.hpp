@@ -1,0 +1,235 @@
+#pragma once
+
+// A rate limit for each customer, address or tenant: one token bucket per key, made when a key is
+// first seen and forgotten when it has become full again.
+//
+// Use it where one noisy client must not take the others' share. Prefer `rate_limiter` for one
+// limit over all.
+//
+// Guarantees: any thread may call anything. Each key behaves as a `rate_limiter` of its own: order,
+// precision, cancel safety and where you resume are as it says. A bucket that is full and that
+// nobody uses says nothing that a new one would not, so it may be forgotten at any time: memory
+// follows the keys that are active, and there are never more than `keys_max`. When all of these are
+// active, a request with another key hears `full` at once; so does one for more than the burst.
+// Destroying it with waiters inside is a broken contract. Hash and Equal must not throw.
+// Cost: one short lock and one look-up a call; a new key allocates; finding one to forget is
+// O(log keys). Nothing runs in the background.
+//
+//     keyed_rate_limiter<std::string> per_client({.rate = {10, 1s}, .burst = 20,
+//                                                 .keys_max = 100'000});
+//     if (!per_client.try_acquire(client)) return reply(429);
+//     co_await per_client.async_acquire(client);
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sluice/base/work.hpp"
+#include "sluice/flow/rate_limiter.hpp"
+#include "sluice/sync/mutex.hpp"
+
+namespace sluice {
+
+struct keyed_rate_limiter_options {
+  sluice::rate rate;
+  std::int64_t burst = 1;
+  std::size_t keys_max = 0;        // at least 1
+  sluice::clock* clock = nullptr;  // null: the real clock; outlives the limiter
+};
+
+template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
+class keyed_rate_limiter {
+  struct entry;
+  class op;
+
+ public:
+  using options = keyed_rate_limiter_options;
+  using count_type = rate_limiter::count_type;
+
+  explicit keyed_rate_limiter(options o)
+      : options_(o), clock_(o.clock != nullptr ? *o.clock : real_clock()) {
+    check(o.keys_max > 0, "sluice::keyed_rate_limiter", "room for at least one key");
+    (void)detail::token_bucket(o.rate, o.burst, -1, clock_.now());  // says what is wrong with them
+  }
+  keyed_rate_limiter(const keyed_rate_limiter&) = delete;
+  keyed_rate_limiter& operator=(const keyed_rate_limiter&) = delete;
+
+  status acquire(const Key& key, count_type n = 1) { return acquire_within(key, n, {}); }
+  status acquire(const Key& key, std::stop_token stop, count_type n = 1) {
+    return acquire_within(key, n, {{}, std::move(stop)});
+  }
+  bool try_acquire(const Key& key, count_type n = 1) {
+    const pin held(*this, key);
+    return held.bucket() != nullptr && held.bucket()->try_acquire(n);
+  }
+  template <class Rep, class Period>
+  status try_acquire_for(const Key& key, std::chrono::duration<Rep, Period> wait, count_type n = 1,
+                         std::stop_token stop = {}) {
+    return acquire_within(key, n, {deadline::after(wait), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_acquire_until(const Key& key, std::chrono::time_point<Clock, Duration> when,
+                           count_type n = 1, std::stop_token stop = {}) {
+    return acquire_within(key, n, {deadline::at(when), std::move(stop)});
+  }
+  status acquire_within(const Key& key, count_type n, const wait_limits& limits) {
+    return block_on(op(*this, key, n), limits);
+  }
+  // co_await gives a status. The key is needed only during the call.
+  auto async_acquire(const Key& key, count_type n = 1, wait_limits limits = {}) {
+    return awaitable<op>(std::move(limits), *this, key, n);
+  }
+
+  // For every key, from now on.
+  void set(sluice::rate r, count_type burst) {
+    const run_scope coroutines_last;  // whom a bucket wakes must not run inside the lock
+    const std::lock_guard hold(mutex_);
+    options_.rate = r;
+    options_.burst = burst;
+    for (auto& [key, one] : entries_) {
+      one.limiter.set(r, burst);
+      one.not_full_before = time_point::min();  // to be looked at again
+    }
+  }
+
+  // Forgets every key whose bucket is full and unused. Happens by itself as new keys come.
+  std::size_t forget_idle() {
+    const std::lock_guard hold(mutex_);
+    return forget(entries_.size());
+  }
+
+  std::size_t keys() const {
+    const std::lock_guard hold(mutex_);
+    return entries_.size();
+  }
+  // How many wait for tokens of this key.
+  std::size_t waiting(const Key& key) const {
+    const std::lock_guard hold(mutex_);
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? 0 : found->second.limiter.waiting();
+  }
+  // How many requests found no room for their key.
+  std::uint64_t turned_away() const {
+    const std::lock_guard hold(mutex_);
+    return turned_away_;
+  }
+
+ private:
+  struct entry {
+    explicit entry(const options& o)
+        : limiter({.rate = o.rate, .burst = o.burst, .clock = o.clock}) {}
+    rate_limiter limiter;
+    const Key* key = nullptr;
+    std::size_t users = 0;                           // calls that are inside
+    time_point not_full_before = time_point::min();  // as known when last looked at
+  };
+
+  // One call's use of a bucket, which is not forgotten meanwhile.
+  class pin {
+   public:
+    pin(keyed_rate_limiter& in, const Key& key) : in_(in), entry_(in.enter(key)) {}
+    pin(const pin&) = delete;
+    pin& operator=(const pin&) = delete;
+    ~pin() {
+      if (entry_ != nullptr) in_.leave(*entry_);
+    }
+    rate_limiter* bucket() const noexcept { return entry_ != nullptr ? &entry_->limiter : nullptr; }
+
+   private:
+    keyed_rate_limiter& in_;
+    entry* const entry_;
+  };
+
+  class op {
+   public:
+    op(keyed_rate_limiter& in, const Key& key, count_type n) : pin_(in, key) {
+      if (pin_.bucket() != nullptr) inner_.emplace(*pin_.bucket(), n);
+    }
+    bool ready() const noexcept { return false; }
+    bool attempt() noexcept { return !inner_ || inner_->attempt(); }
+    enlisted enlist(waiter& who) noexcept { return inner_->enlist(who); }
+    bool woken() const noexcept { return true; }
+    void retract() noexcept { inner_->retract(); }
+    bool spins_linked() const noexcept { return true; }
+    spin_budget& spin() noexcept { return inner_->spin(); }
+    status result(status ended) const noexcept {
+      if (!inner_) return ended ? status(status::full) : ended;
+      return inner_->result(ended);
+    }
+
+   private:
+    const pin pin_;
+    std::optional<rate_limiter::op> inner_;
+  };
+
+  entry* enter(const Key& key) {
+    const std::lock_guard hold(mutex_);
+    auto found = entries_.find(key);
+    if (found == entries_.end()) {
+      forget(2);  // more than come in: what is left behind by a crowd goes away as others come
+      if (entries_.size() >= options_.keys_max) {
+        ++turned_away_;
+        return nullptr;
+      }
+      oldest_.reserve(entries_.size() + 1);
+      found = entries_.try_emplace(key, options_).first;
+      found->second.key = &found->first;
+      put_in_order(found->second);
+    }
+    ++found->second.users;
+    return &found->second;
+  }
+  void leave(entry& one) {
+    const std::lock_guard hold(mutex_);
+    --one.users;
+  }
+
+  // A heap by the time before which a bucket is not full. That time only grows while tokens are
+  // taken, so an entry is looked at, and put back in its place, when it has come to the front.
+  static bool later(const entry* a, const entry* b) noexcept {
+    return a->not_full_before > b->not_full_before;
+  }
+  void put_in_order(entry& one) {
+    oldest_.push_back(&one);
+    std::push_heap(oldest_.begin(), oldest_.end(), later);
+  }
+  std::size_t forget(std::size_t most) {  // mutex_ held
+    const auto now = clock_.now();
+    std::size_t gone = 0;
+    std::vector<entry*> in_use;
+    while (gone < most && !oldest_.empty() && oldest_.front()->not_full_before <= now) {
+      std::pop_heap(oldest_.begin(), oldest_.end(), later);
+      entry& first = *oldest_.back();
+      oldest_.pop_back();
+      first.not_full_before = first.limiter.full_at();
+      if (first.not_full_before > now) {
+        put_in_order(first);
+      } else if (first.users > 0) {
+        in_use.push_back(&first);
+      } else {
+        entries_.erase(entries_.find(*first.key));
+        ++gone;
+      }
+    }
+    for (entry* const one : in_use) put_in_order(*one);
+    return gone;
+  }
+
+  mutable mutex mutex_;
+  // Protected by mutex_, but for the entries' limiters, which guard themselves.
+  options options_;
+  clock& clock_;
+  std::unordered_map<Key, entry, Hash, Equal> entries_;
+  std::vector<entry*> oldest_;
+  std::uint64_t turned_away_ = 0;
+};
+
+}  // namespace sluice

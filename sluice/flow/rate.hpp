@@ -1,0 +1,17 @@
+#pragma once
+
+// So many in so long: {100, 1s}, {5000, 1h}. A count of 0 is a standstill.
+
+#include <chrono>
+#include <cstdint>
+
+namespace sluice {
+
+struct rate {
+  std::int64_t count = 0;
+  std::chrono::nanoseconds per = std::chrono::seconds(1);
+
+  friend bool operator==(const rate&, const rate&) = default;
+};
+
+}  // namespace sluice
