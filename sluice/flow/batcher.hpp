@@ -1,0 +1,265 @@
+#pragma once
+
+// Gathers items into batches: up to so many, or whatever has come when the first of them has waited
+// long enough. For what is cheaper by the dozen: rows of one INSERT, lines of one write, messages
+// of one packet.
+//
+// Batches are taken (`take`, on a thread or in a coroutine, by any number of consumers), or given
+// to a handler that runs on an executor, one batch at a time. Prefer `pop_some` of a queue where
+// a batch is just whatever happens to be there.
+//
+// Guarantees: any thread may call anything. Items come out in the order they came in, each once. A
+// batch is due when `size` items are there, when `wait` has passed since its first came in (on
+// `clock`, so a test can move time), or when it was flushed or closed; it is never empty and never
+// larger than `size`. One wake a batch, not one an item. At most `capacity` items are inside; then
+// as `overflow` says (block, reject, drop_newest, drop_oldest, latest).
+// Shutdown: `close` refuses further items and makes what is inside due; then `take` says closed.
+// `drain` also waits until all has been taken, and by a handler dealt with. `stop` hands back what
+// has not been taken. Neither from the handler, which would wait for itself: a broken contract.
+// Destruction: with a handler, drains, so its executor must go on running; without, what is inside
+// is destroyed, and having someone wait is a broken contract.
+// Where a handler throws, `on_error` hears it (else standard error), and the next batch comes.
+// Cancel safety: a wait that timed out or was stopped gave nothing and took nothing.
+// Cost: memory for `capacity` items at construction; a vector for each batch; one timer, armed
+// while somebody waits for a batch that is not full.
+// Limits: size at least 1, capacity at least size, wait not negative; T's move must not throw.
+//
+//     batcher<row> rows({.size = 500, .wait = 20ms}, pool, [&](std::vector<row> batch) {
+//       db.insert(batch);
+//     });
+//     rows.push(std::move(r));
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sluice/base/clock.hpp"
+#include "sluice/base/outcome.hpp"
+#include "sluice/base/overflow.hpp"
+#include "sluice/base/work.hpp"
+#include "sluice/executor/executor.hpp"
+#include "sluice/queue/ring_store.hpp"
+#include "sluice/sync/spin_lock.hpp"
+#include "sluice/sync/wait.hpp"
+#include "sluice/sync/wait_calls.hpp"
+#include "sluice/sync/wake_timer.hpp"
+
+namespace sluice {
+
+template <class T>
+struct batcher_options {
+  std::size_t size = 100;                                       // the most items of a batch
+  std::chrono::nanoseconds wait = std::chrono::milliseconds(10);  // the longest its first waits
+  std::size_t capacity = 0;  // items inside; 0: ten batches
+  sluice::overflow overflow = sluice::overflow::block;
+  std::string name = "batcher";
+  sluice::clock* clock = nullptr;  // null: the real one; outlives the batcher
+  std::function<void(T&&)> on_drop{};                  // sees what a policy dropped
+  std::function<void(std::exception_ptr)> on_error{};  // sees what a handler threw
+};
+
+struct batcher_stats {
+  std::size_t queued = 0;
+  std::uint64_t pushed = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t rejected = 0;  // turned away with `full` or, waiting for room, timed out
+  std::uint64_t batches = 0;   // taken or given to the handler
+  std::uint64_t full = 0;      // of these, the ones of `size` items
+  std::uint64_t failed = 0;    // the handler threw
+};
+
+template <class T>
+class batcher final : private work {
+  static_assert(std::is_nothrow_move_constructible_v<T>, "items are moved under the lock");
+
+ public:
+  using options = batcher_options<T>;
+  using batch = std::vector<T>;
+  class push_op;
+  class take_op;
+
+  explicit batcher(options o) : batcher(std::move(o), nullptr, {}) {}
+  batcher(options o, executor& on, std::function<void(batch)> handler)
+      : batcher(std::move(o), &on, std::move(handler)) {}
+  batcher(const batcher&) = delete;
+  batcher& operator=(const batcher&) = delete;
+  ~batcher();
+
+  // Waits for room, as the policy says. ok, closed, full (reject), dropped.
+  status push(T&& item) { return push_within(item, {}); }
+  status push(const T& item) { return push(T(item)); }
+  status push(T&& item, std::stop_token stop) { return push_within(item, std::move(stop)); }
+  status try_push(T&& item) {
+    push_op op(*this, item);
+    return op.attempt() ? op.result(status::ok) : op.give_up();
+  }
+  status try_push(const T& item) { return try_push(T(item)); }
+  template <class Rep, class Period>
+  status try_push_for(T&& item, std::chrono::duration<Rep, Period> limit,
+                      std::stop_token stop = {}) {
+    return push_within(item, {deadline::after(limit), std::move(stop)});
+  }
+  template <class Clock, class Duration>
+  status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
+                        std::stop_token stop = {}) {
+    return push_within(item, {deadline::at(when), std::move(stop)});
+  }
+  // The general form. Moves from `item` only when it returns ok or dropped.
+  status push_within(T& item, const wait_limits& limits) {
+    return block_on(push_op(*this, item), limits);
+  }
+  // co_await gives a status. `item` must stay where it is until then.
+  auto async_push(T& item, wait_limits limits = {}) {
+    return awaitable<push_op>(std::move(limits), *this, item);
+  }
+
+  // Waits for a batch. closed: closed, and nothing is left. Not with a handler: a broken contract.
+  outcome<batch> take() { return take_within({}); }
+  outcome<batch> take(std::stop_token stop) { return take_within(std::move(stop)); }
+  outcome<batch> try_take() {
+    take_op op(*this);
+    return op.attempt() ? op.result(status::ok) : outcome<batch>(status::empty);
+  }
+  template <class Rep, class Period>
+  outcome<batch> try_take_for(std::chrono::duration<Rep, Period> limit, std::stop_token stop = {}) {
+    return take_within({deadline::after(limit), std::move(stop)});
+  }
+  outcome<batch> take_within(const wait_limits& limits) {
+    return block_on(take_op(*this), limits);
+  }
+  // co_await gives an outcome<std::vector<T>>.
+  auto async_take(wait_limits limits = {}) {
+    return awaitable<take_op>(std::move(limits), *this);
+  }
+
+  void flush();  // what is inside now is due now
+  bool close();  // false: it was closed already
+  bool is_closed() const noexcept { return closed_.load(acquire); }
+  void drain();
+  std::vector<T> stop();
+  // Drains until a limit is reached, then stops. Empty: all has been dealt with.
+  std::vector<T> shutdown_within(const wait_limits& limits);
+  // Waits until it is closed and all has been dealt with. ok, timed_out, stopped.
+  status wait_ended(const wait_limits& limits = {});
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  std::size_t queued() const noexcept { return queued_.load(relaxed); }
+  std::size_t capacity() const noexcept { return capacity_; }
+  std::size_t waiting_to_push() const noexcept;
+  std::size_t waiting_to_take() const noexcept;
+  batcher_stats stats() const;
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  struct slot {
+    T item;
+    time_point came;
+  };
+  struct push_node : wait_node {
+    T* item = nullptr;
+    status result = status::ok;
+  };
+  struct take_node : wait_node {
+    batch taken;
+    status result = status::ok;
+  };
+  class end_gate : public wait_calls<end_gate> {
+   public:
+    explicit end_gate(const batcher& b) noexcept : batcher_(b) {}
+
+   private:
+    friend class batcher;
+    friend class wait_calls<end_gate>;
+    static constexpr const char* type_name = "sluice::batcher";
+    // acquire: pairs with the changes of what it reads.
+    bool is_open() const noexcept {
+      return batcher_.is_closed() && batcher_.queued_.load(acquire) == 0 &&
+             batcher_.turns_.load(acquire) == 0;
+    }
+    const batcher& batcher_;
+  };
+  // What is done when the lock has been released; declared before it. Who is woken may be the end
+  // of the batcher, so that comes last, and what is resumed right here after all else.
+  struct aftermath {
+    explicit aftermath(batcher& b, wake_batch* given = nullptr) noexcept
+        : wakes(given != nullptr ? *given : mine), self(b) {}
+    aftermath(const aftermath&) = delete;
+    aftermath& operator=(const aftermath&) = delete;
+    ~aftermath() {
+      if (turn) self.on_->post(self);
+      if (may_have_ended) self.ended_.open_gate([this] { return self.ended_.is_open(); });
+    }
+    run_scope resumed_last;
+    wake_batch mine;
+    wake_batch& wakes;
+    batcher& self;
+    bool turn = false;
+    bool may_have_ended = false;
+  };
+
+  batcher(options o, executor* on, std::function<void(batch)> handler);
+
+  // All below: guard_ held.
+  bool offer(T& item, status& done, std::optional<T>& dropped, aftermath& after);
+  void accept(T& item);
+  std::size_t due() const;  // how many may be taken now
+  void take(batch& into, std::size_t count, aftermath& after);
+  void settle(aftermath& after);  // serves whoever can be served, and sets the timer
+  bool serve_takers(aftermath& after);
+  bool serve_producers(aftermath& after);
+  bool close_intake(aftermath& after);
+  bool arm();  // true: the time has come already
+  void disarm() noexcept;
+  time_point due_at() const;  // of what is inside
+
+  void run() noexcept override;  // a turn of the handler
+  void handle(batch&& items) noexcept;
+  void check_outside() const noexcept;
+
+  // Constant after construction.
+  const std::string name_;
+  const std::size_t size_;
+  const std::chrono::nanoseconds wait_;
+  const std::size_t capacity_;
+  const sluice::overflow overflow_;
+  clock& clock_;
+  executor* const on_;
+  const std::function<void(batch)> handler_;
+  const std::function<void(T&&)> on_drop_;
+  const std::function<void(std::exception_ptr)> on_error_;
+
+  std::stop_source stop_;
+  spin_budget push_spin_;
+  spin_budget take_spin_;
+  atomic<std::uint32_t> turns_{0};  // grows under guard_, becomes less under ended_'s
+  static inline constinit thread_local const batcher* handling_ = nullptr;
+  mutable spin_lock guard_;
+
+  // Protected by guard_; the atomics are read without it as guesses.
+  atomic<bool> closed_{false};
+  atomic<std::size_t> queued_{0};
+  ring_store<slot> items_;
+  std::size_t flushed_ = 0;  // so many of what is inside are due at once
+  wait_list takers_;
+  wait_list producers_;
+  bool scheduled_ = false;
+  std::optional<time_point> armed_for_;
+  batcher_stats counts_;
+
+  wake_timer* const alarm_;
+  end_gate ended_;  // the last: its destructor waits for whoever is about to let go of it
+};
+
+}  // namespace sluice
+
+#include "sluice/flow/detail/batcher_core.hpp"
+#include "sluice/flow/detail/batcher_ops.hpp"
