@@ -113,6 +113,8 @@ TEST(TidySleep, ObjectsToATestThatSleeps) {
     EXPECT_EQ(verdict(check_sleep, "benchmarks/a.cpp", sleep + "\n"), "") << sleep;
   }
   EXPECT_EQ(verdict(check_sleep, "sluice/queue/a_test.cpp", "// sleep_for is banned\n"), "");
+  EXPECT_EQ(verdict(check_sleep, "sluice/queue/a_test.cpp", "co_await sleep_for(1h);\n"), "")
+      << "a timer that a coroutine awaits is no sleep";
 }
 
 }  // namespace
