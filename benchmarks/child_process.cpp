@@ -86,6 +86,10 @@ std::string built_peer(const std::string& file) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "peers" / file;
 }
 
+std::vector<std::string> java_peer(const std::string& main_class) {
+  return {"java", "-cp", built_peer("java_peer.jar"), main_class};
+}
+
 measure child_run(std::vector<std::string> program, peer_run what) {
   program.insert(program.end(), {what.workload, std::to_string(what.producers),
                                  std::to_string(what.consumers), std::to_string(what.capacity)});

@@ -17,9 +17,12 @@ double run_child(const std::vector<std::string>& command);
 // The path of a peer that was built with this benchmark: in the folder `peers` beside it.
 std::string built_peer(const std::string& file);
 
+// How to start a class of the Java peer: peers/java/NAME.java.
+std::vector<std::string> java_peer(const std::string& main_class);
+
 // The arguments that both peers understand, after the program itself.
 struct peer_run {
-  std::string workload;  // hand-over, pingpong or select
+  std::string workload;  // as the peer's source says
   int producers = 1;
   int consumers = 1;
   int capacity = 1;

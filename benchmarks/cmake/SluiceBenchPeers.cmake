@@ -52,12 +52,13 @@ find_program(SLUICE_GO go)
 mark_as_advanced(SLUICE_GO)
 if(SLUICE_GO)
   set(go_peer "${CMAKE_CURRENT_BINARY_DIR}/peers/go_peer")
+  file(GLOB go_sources CONFIGURE_DEPENDS peers/go/*.go)
   add_custom_command(OUTPUT "${go_peer}"
     # The cache is in the build folder, so that no home directory is needed.
     COMMAND ${CMAKE_COMMAND} -E env "GOCACHE=${CMAKE_CURRENT_BINARY_DIR}/peers/go_cache"
       GOPROXY=off GOFLAGS= "${SLUICE_GO}" build -o "${go_peer}" .
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/peers/go"
-    DEPENDS peers/go/main.go peers/go/go.mod
+    DEPENDS ${go_sources} peers/go/go.mod
     COMMENT "Building the Go peer"
     VERBATIM)
   add_custom_target(bench_peer_go DEPENDS "${go_peer}")
@@ -67,14 +68,14 @@ endif()
 
 find_package(Java 17 QUIET COMPONENTS Development Runtime)
 if(Java_FOUND)
-  set(java_source "${CMAKE_CURRENT_SOURCE_DIR}/peers/java/QueuePeer.java")
+  file(GLOB java_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/peers/java/*.java")
   set(java_peer "${CMAKE_CURRENT_BINARY_DIR}/peers/java_peer.jar")
   set(java_classes "${CMAKE_CURRENT_BINARY_DIR}/peers/java_classes")
   add_custom_command(OUTPUT "${java_peer}"
-    COMMAND "${Java_JAVAC_EXECUTABLE}" -Xlint:all -Werror -d "${java_classes}" "${java_source}"
-    COMMAND "${Java_JAR_EXECUTABLE}" --create --file "${java_peer}" --main-class QueuePeer
+    COMMAND "${Java_JAVAC_EXECUTABLE}" -Xlint:all -Werror -d "${java_classes}" ${java_sources}
+    COMMAND "${Java_JAR_EXECUTABLE}" --create --file "${java_peer}"
       -C "${java_classes}" .
-    DEPENDS "${java_source}"
+    DEPENDS ${java_sources}
     COMMENT "Building the Java peer"
     VERBATIM)
   add_custom_target(bench_peer_java DEPENDS "${java_peer}")

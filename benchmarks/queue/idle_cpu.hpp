@@ -3,20 +3,14 @@
 // How much CPU do consumers burn that have nothing to do?
 
 #include <chrono>
-#include <ctime>
 #include <latch>
 #include <thread>
 #include <vector>
 
+#include "benchmarks/cpu_time.hpp"
 #include "benchmarks/harness.hpp"
 
 namespace sluice::bench {
-
-inline double process_cpu_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
 
 // Eight consumers enter pop() on an empty queue and stay there for two seconds. The window opens
 // when the last of them is about to call pop(), so what it spins before it parks counts.

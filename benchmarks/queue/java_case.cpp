@@ -5,7 +5,7 @@ namespace sluice::bench {
 namespace {
 
 const registration added{[](suite& s) {
-  add_child_queue(s, "java", {"java", "-jar", built_peer("java_peer.jar")});
+  add_child_queue(s, "java", java_peer("QueuePeer"));
 }};
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 //	peer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS
 //
-// WORKLOAD is hand-over, pingpong or select. Runs it briefly to warm up, then for the time it is
-// told, checks that every item arrived, and prints operations per second.
+// WORKLOAD is one of the table below, to which other files add theirs. Runs it briefly to warm up,
+// then for the time it is told, checks that every item arrived, and prints operations per second.
 package main
 
 import (
@@ -168,6 +168,18 @@ func selectOverFour(capacity int, duration time.Duration) tally {
 	return result
 }
 
+// sizes are the numbers on the command line; a workload uses those that it needs.
+type sizes struct{ producers, consumers, capacity int }
+
+// workloads by name. A file of this folder adds its own in init().
+var workloads = map[string]func(sizes, time.Duration) tally{
+	"hand-over": func(s sizes, d time.Duration) tally {
+		return handOver(s.producers, s.consumers, s.capacity, d)
+	},
+	"pingpong": func(s sizes, d time.Duration) tally { return pingPong(s.capacity, d) },
+	"select":   func(s sizes, d time.Duration) tally { return selectOverFour(s.capacity, d) },
+}
+
 func main() {
 	if len(os.Args) != 6 {
 		fail("usage: peer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS")
@@ -180,20 +192,13 @@ func main() {
 		}
 		numbers[i] = n
 	}
-	producers, consumers, capacity := numbers[0], numbers[1], numbers[2]
-	var workload func(time.Duration) tally
-	switch os.Args[1] {
-	case "hand-over":
-		workload = func(d time.Duration) tally { return handOver(producers, consumers, capacity, d) }
-	case "pingpong":
-		workload = func(d time.Duration) tally { return pingPong(capacity, d) }
-	case "select":
-		workload = func(d time.Duration) tally { return selectOverFour(capacity, d) }
-	default:
+	workload, known := workloads[os.Args[1]]
+	if !known {
 		fail("no workload is called '%s'", os.Args[1])
 	}
+	size := sizes{numbers[0], numbers[1], numbers[2]}
 	duration := time.Duration(numbers[3]) * time.Millisecond
-	workload(duration / 8)
-	result := workload(duration)
+	workload(size, duration/8)
+	result := workload(size, duration)
 	fmt.Printf("%.3f\n", float64(result.operations)/result.took.Seconds())
 }
