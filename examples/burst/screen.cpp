@@ -29,6 +29,8 @@ std::string_view meaning(sluice::overflow policy) {
       return "when full, the task that waited longest is dropped";
     case sluice::overflow::latest:
       return "when full, the newest task replaces the one before it";
+    case sluice::overflow::caller_runs:
+      return "when full, the producer does the task itself";  // for executors; no queue has it
   }
   return {};
 }
