@@ -1,4 +1,4 @@
-# Proves, by compiling it, that every header of the library can be the first and only include of
+# Proves, by compiling it, that every header of every module can be the first and only include of
 # a file (it names what it needs), can be included twice, and can be included by many files of
 # one program (it defines nothing that is not inline).
 function(sluice_headers_alone)
@@ -17,13 +17,16 @@ function(sluice_headers_alone)
   endif()
   file(CONFIGURE OUTPUT "${folder}/main.cpp" CONTENT "int main() {}\n" @ONLY)
 
+  get_property(modules GLOBAL PROPERTY SLUICE_MODULES)
+  list(TRANSFORM modules REPLACE "/" "_")
+  list(TRANSFORM modules PREPEND sluice::)
   add_library(sluice_headers_alone OBJECT ${sources})
   sluice_compile_options(sluice_headers_alone)
-  target_link_libraries(sluice_headers_alone PRIVATE sluice::sluice)
+  target_link_libraries(sluice_headers_alone PRIVATE ${modules})
   # Only the front end is wanted here.
   target_compile_options(sluice_headers_alone PRIVATE -O0 -g0)
 
   add_executable(sluice_headers_together "${folder}/main.cpp")
   sluice_compile_options(sluice_headers_together)
-  target_link_libraries(sluice_headers_together PRIVATE sluice_headers_alone sluice::sluice)
+  target_link_libraries(sluice_headers_together PRIVATE sluice_headers_alone ${modules})
 endfunction()

@@ -1,6 +1,7 @@
 # Reads cmake/layers.txt into variables of the calling scope:
 #   SLUICE_LAYERS           every module, bottom layer first
 #   SLUICE_MAY_USE_<module> everything that module may depend on, inherited rows included
+#   SLUICE_TESTS_MAY_USE_<module> what its tests may depend on beside that
 function(sluice_read_layers file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
   file(STRINGS "${file}" rows REGEX "^[^#]")
@@ -9,7 +10,7 @@ function(sluice_read_layers file)
     if(row MATCHES "^[ \t]*$")
       continue()
     endif()
-    if(NOT row MATCHES "^([a-z_]+) *->(.*)$")
+    if(NOT row MATCHES "^([a-z_/]+) *->(.*)$")
       message(FATAL_ERROR "${file}: expected 'module -> module, module', found '${row}'")
     endif()
     set(module "${CMAKE_MATCH_1}")
@@ -18,37 +19,62 @@ function(sluice_read_layers file)
       message(FATAL_ERROR "${file}: '${module}' has two rows")
     endif()
     set(may_use)
+    set(tests_may_use)
     foreach(use IN LISTS uses)
       if(use MATCHES "^<.*>$")
         continue() # a library from outside: the include walk looks at these
+      endif()
+      set(list may_use)
+      if(use MATCHES "^test:(.+)$")
+        set(use "${CMAKE_MATCH_1}")
+        set(list tests_may_use)
       endif()
       if(NOT use IN_LIST modules)
         message(FATAL_ERROR
           "${file}: '${module}' names '${use}', which has no row above it")
       endif()
-      list(APPEND may_use ${use} ${SLUICE_MAY_USE_${use}})
+      list(APPEND ${list} ${use} ${SLUICE_MAY_USE_${use}})
     endforeach()
     list(REMOVE_DUPLICATES may_use)
     list(APPEND modules ${module})
     set(SLUICE_MAY_USE_${module} "${may_use}")
     set(SLUICE_MAY_USE_${module} "${may_use}" PARENT_SCOPE)
+    set(SLUICE_TESTS_MAY_USE_${module} "${tests_may_use}" PARENT_SCOPE)
   endforeach()
   set(SLUICE_LAYERS "${modules}" PARENT_SCOPE)
 endfunction()
 
-# Every folder of sluice/ must be a row of the table, and every row a folder.
+# Where the files of a module are: a row with a path is a folder of the root, any other one of
+# sluice/.
+function(sluice_module_folder module out)
+  if(module MATCHES "/")
+    set(${out} "${module}" PARENT_SCOPE)
+  else()
+    set(${out} "sluice/${module}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Every folder of sluice/ and of jobs/ must be a row of the table, and every row a folder. Inside a
+# module there are detail/ and testing/, and modules of their own.
 function(sluice_check_folders source_dir)
-  file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${source_dir}/sluice" "${source_dir}/sluice/*")
+  file(GLOB entries CONFIGURE_DEPENDS RELATIVE "${source_dir}"
+    "${source_dir}/sluice/*" "${source_dir}/jobs/*"
+    "${source_dir}/sluice/*/*" "${source_dir}/jobs/*/*")
   foreach(entry IN LISTS entries)
-    if(IS_DIRECTORY "${source_dir}/sluice/${entry}" AND NOT entry IN_LIST SLUICE_LAYERS)
+    string(REGEX REPLACE "^sluice/" "" module "${entry}")
+    if(entry MATCHES "^[^/]+/[^/]+/(detail|testing)$")
+      continue()
+    endif()
+    if(IS_DIRECTORY "${source_dir}/${entry}" AND NOT module IN_LIST SLUICE_LAYERS)
       message(FATAL_ERROR
-        "sluice/${entry} is not a module: add its row to cmake/layers.txt, or move it")
+        "${entry} is not a module: add its row to cmake/layers.txt, or move it")
     endif()
   endforeach()
   foreach(module IN LISTS SLUICE_LAYERS)
-    if(NOT EXISTS "${source_dir}/sluice/${module}/CMakeLists.txt")
+    sluice_module_folder(${module} folder)
+    if(NOT EXISTS "${source_dir}/${folder}/CMakeLists.txt")
       message(FATAL_ERROR
-        "cmake/layers.txt names '${module}', but sluice/${module}/CMakeLists.txt does not exist")
+        "cmake/layers.txt names '${module}', but ${folder}/CMakeLists.txt does not exist")
     endif()
   endforeach()
 endfunction()

@@ -4,20 +4,32 @@ include_guard(GLOBAL)
 #
 #   sluice_module(NAME queue DEPENDS sync)
 #
-#   NAME     the folder of sluice/ that calls this, and a row of cmake/layers.txt
+#   NAME     the folder of sluice/ that calls this (or, with its path, of jobs/, as in jobs/store),
+#            and a row of cmake/layers.txt
 #   DEPENDS  the modules it uses; more than its row allows is an error
+#   LIBRARIES, TEST_LIBRARIES
+#            targets from outside that its sources, or only its tests, link to
+#   TEST_DEPENDS
+#            modules that only its tests use
+#   NOT_INSTALLED
+#            only the programs of this project link to it
 #   HEADERS SOURCES TESTS
 #            files of the folder; when left out: *.hpp, *.cpp and *_test.cpp of the folder and of
 #            its detail/ (and for tests also *.cpp of its testing/)
 #
-# Gives the target sluice::<name> (a header-only target when there are no sources), the test
-# program sluice_<name>_test when there are tests, and the installed headers.
+# Gives the target sluice::<name> (a header-only target when there are no sources; a path's slashes
+# become underscores), the test program sluice_<name>_test when there are tests, and the installed
+# library and headers. What is below jobs/ goes into an export set of its own, since it needs other
+# libraries to link to: a program that uses the queues must not have to have those.
 function(sluice_module)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "HEADERS;SOURCES;TESTS;DEPENDS")
-  sluice_module_check("${arg_NAME}" "${arg_DEPENDS}" "${arg_UNPARSED_ARGUMENTS}")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "NOT_INSTALLED" "NAME"
+    "HEADERS;SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES;TEST_DEPENDS")
+  sluice_module_check("${arg_NAME}" "${arg_DEPENDS}" "${arg_TEST_DEPENDS}"
+    "${arg_UNPARSED_ARGUMENTS}")
   sluice_module_files()
 
-  set(target sluice_${arg_NAME})
+  string(REPLACE "/" "_" name "${arg_NAME}")
+  set(target sluice_${name})
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
     sluice_compile_options(${target})
@@ -26,43 +38,52 @@ function(sluice_module)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
-  add_library(sluice::${arg_NAME} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  add_library(sluice::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(${target} ${scope} cxx_std_20)
-  target_link_libraries(${target} ${scope} Threads::Threads)
+  target_link_libraries(${target} ${scope} Threads::Threads ${arg_LIBRARIES})
   foreach(module IN LISTS arg_DEPENDS)
-    target_link_libraries(${target} ${scope} sluice::${module})
+    string(REPLACE "/" "_" used "${module}")
+    target_link_libraries(${target} ${scope} sluice::${used})
   endforeach()
   target_sources(${target} ${scope}
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
-  install(TARGETS ${target} EXPORT sluice_targets
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  if(NOT arg_NOT_INSTALLED)
+    set(export sluice_targets)
+    if(arg_NAME MATCHES "^jobs/")
+      set(export sluice_jobs_targets)
+    endif()
+    install(TARGETS ${target} EXPORT ${export}
+      ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+      FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
 
   set_property(GLOBAL APPEND PROPERTY SLUICE_MODULES ${arg_NAME})
   set_property(GLOBAL APPEND PROPERTY SLUICE_HEADERS ${arg_HEADERS})
   if(SLUICE_BUILD_TESTS AND arg_TESTS)
-    sluice_test(NAME ${target}_test SOURCES ${arg_TESTS} DEPENDS ${arg_NAME})
+    sluice_test(NAME ${target}_test SOURCES ${arg_TESTS} DEPENDS ${arg_NAME} ${arg_TEST_DEPENDS}
+      LIBRARIES ${arg_TEST_LIBRARIES})
   endif()
 endfunction()
 
 # Declares one test program.
 #
-#   sluice_test(NAME sluice_stress_test SOURCES ... DEPENDS queue channel)
+#   sluice_test(NAME sluice_stress_test SOURCES ... DEPENDS queue channel LIBRARIES ...)
 #
 # Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
 # limit and a crash takes no other test with it. DEPENDS names modules.
 function(sluice_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;LIBRARIES")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sluice_test(NAME name SOURCES file... [DEPENDS module...])")
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   sluice_compile_options(${arg_NAME})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${arg_NAME} PRIVATE GTest::gtest_main)
+  target_link_libraries(${arg_NAME} PRIVATE GTest::gtest_main ${arg_LIBRARIES})
   foreach(module IN LISTS arg_DEPENDS)
-    target_link_libraries(${arg_NAME} PRIVATE sluice::${module})
+    string(REPLACE "/" "_" used "${module}")
+    target_link_libraries(${arg_NAME} PRIVATE sluice::${used})
   endforeach()
   gtest_discover_tests(${arg_NAME}
     DISCOVERY_MODE PRE_TEST
@@ -70,19 +91,28 @@ function(sluice_test)
     PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS})
 endfunction()
 
-function(sluice_module_check name depends unparsed)
-  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+function(sluice_module_check name depends test_depends unparsed)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(REGEX REPLACE "^sluice/" "" folder "${folder}")
   if(unparsed OR NOT name STREQUAL folder)
     message(FATAL_ERROR "sluice_module(NAME ${folder} ...) was expected, "
       "found NAME '${name}' and unknown arguments '${unparsed}'")
   endif()
   if(NOT name IN_LIST SLUICE_LAYERS)
-    message(FATAL_ERROR "sluice/${name} has no row in cmake/layers.txt")
+    message(FATAL_ERROR "${folder} has no row in cmake/layers.txt")
   endif()
+  sluice_module_folder(${name} where)
   foreach(module IN LISTS depends)
     if(NOT module IN_LIST SLUICE_MAY_USE_${name})
-      message(FATAL_ERROR "sluice/${name} may not depend on '${module}': "
+      message(FATAL_ERROR "${where} may not depend on '${module}': "
         "cmake/layers.txt allows '${SLUICE_MAY_USE_${name}}'")
+    endif()
+  endforeach()
+  foreach(module IN LISTS test_depends)
+    if(NOT module IN_LIST SLUICE_MAY_USE_${name} AND
+        NOT module IN_LIST SLUICE_TESTS_MAY_USE_${name})
+      message(FATAL_ERROR "the tests of ${where} may not depend on '${module}': write "
+        "'test:${module}' into its row of cmake/layers.txt")
     endif()
   endforeach()
 endfunction()

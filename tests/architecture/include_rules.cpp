@@ -38,13 +38,26 @@ std::vector<include> includes_of(const source_file& file) {
 }
 
 bool is_ours(std::string_view path) {
-  static constexpr std::array roots = {"sluice/", "benchmarks/", "examples/", "tests/"};
+  static constexpr std::array roots = {"sluice/", "jobs/", "benchmarks/", "examples/", "tests/"};
   return std::ranges::any_of(roots, [&](std::string_view root) { return path.starts_with(root); });
 }
 
 bool is_system_folder(std::string_view folder) {
   static constexpr std::array folders = {"sys", "linux", "asm", "net", "netinet", "arpa"};
   return std::ranges::find(folders, folder) != folders.end();
+}
+
+// What a row of the table calls the library that a header is from: its folder, or its own name for
+// those few that have none. Empty for the standard library and the operating system.
+std::string_view library_of(std::string_view path) {
+  static constexpr std::array without_folder = {"sqlite3.h", "libpq-fe.h"};
+  const std::size_t slash = path.find('/');
+  if (slash != std::string_view::npos) {
+    const std::string_view folder = path.substr(0, slash);
+    return is_system_folder(folder) ? std::string_view{} : folder;
+  }
+  return std::ranges::find(without_folder, path) != without_folder.end() ? path
+                                                                         : std::string_view{};
 }
 
 // sluice/queue/ for sluice/queue/detail/ring.hpp: the folder that may look inside.
@@ -77,7 +90,7 @@ class walk {
 
  private:
   void check_place(const source_file& file) {
-    if (!file.path.starts_with("sluice/") || layers_.has(module_of(file.path))) return;
+    if (!is_product(file.path) || layers_.has(module_of(file.path))) return;
     found_.push_back({file.path, 0, "stands in no module of cmake/layers.txt"});
   }
 
@@ -93,38 +106,37 @@ class walk {
   }
 
   void check_layer(std::string_view from, const include& i) {
-    if (const auto owner = owner_of_detail(i.path); owner && !from.starts_with(*owner)) {
+    const std::string_view module = module_of(from);
+    if (const auto owner = owner_of_detail(i.path);
+        owner && !(from.starts_with(*owner) && module == module_of(i.path))) {
       object(from, i, "only files in " + std::string(*owner) + " may include its detail/");
     }
-    const std::string_view module = module_of(from);
-    if (module.empty() || !i.path.starts_with("sluice/")) return;
-    if (!layers_.may_include(module, module_of(i.path))) {
-      object(from, i, "sluice/" + std::string(module) + " may include: " + layers_.allowed(module));
-    }
+    if (module.empty() || !is_product(i.path)) return;
+    const std::string_view other = module_of(i.path);
+    if (layers_.may_include(module, other)) return;
+    if (is_test(from) && layers_.tests_may_include(module, other)) return;
+    object(from, i, folder_of(module) + " may include: " + layers_.allowed(module));
   }
 
   void check_audience(std::string_view from, const include& i) {
-    if (!from.starts_with("sluice/")) return;
+    if (!is_product(from)) return;
     if (is_test(i.path) && !is_test(from)) {
       object(from, i, "only tests may include what is written for tests");
     }
     if (is_bench(i.path) && !is_bench(from)) {
       object(from, i, "only benchmarks may include what is written for benchmarks");
     }
-    if (i.path.starts_with("examples/")) object(from, i, "the library does not use its examples");
+    if (i.path.starts_with("examples/")) object(from, i, "the product does not use its examples");
   }
 
   void check_library(std::string_view from, const include& i) {
     const std::string_view module = module_of(from);
-    const std::size_t slash = i.path.find('/');
-    if (module.empty() || is_test(from) || is_bench(from) || slash == std::string_view::npos) {
-      return;
-    }
-    const std::string_view folder = i.path.substr(0, slash);
-    if (is_system_folder(folder) || layers_.may_include_library(module, folder)) return;
+    const std::string_view library = library_of(i.path);
+    if (module.empty() || is_test(from) || is_bench(from) || library.empty()) return;
+    if (layers_.may_include_library(module, library)) return;
     object(from, i,
-           "sluice/" + std::string(module) + " may not use another library: its row of " +
-               "cmake/layers.txt does not name <" + std::string(folder) + ">");
+           folder_of(module) + " may not use another library: its row of " +
+               "cmake/layers.txt does not name <" + std::string(library) + ">");
   }
 
   void object(std::string_view from, const include& i, const std::string& why) {

@@ -14,7 +14,11 @@ constexpr std::string_view three_layers =
     "middle -> low\n"
     "high   -> middle, <boost>\n"
     "\n"
-    "beside -> low\n";
+    "beside -> low\n"
+    "jobs/model -> low\n"
+    "jobs/store -> jobs/model\n"
+    "jobs/store/file -> jobs/store, <sqlite3.h>\n"
+    "jobs/engine -> jobs/store, high, test:jobs/store/file\n";
 
 // A tree with one file that includes one thing, and what the rules say about it.
 std::string verdict(std::string path, const std::string& included, source_tree others = {}) {
@@ -43,6 +47,30 @@ TEST(LayerTable, RefusesTwoRowsForOneModule) {
 
 TEST(LayerTable, RefusesARowItCannotRead) {
   EXPECT_THROW(layer_table("low: base\n"), std::invalid_argument);
+}
+
+TEST(LayerTable, RightsOfTestsAreTheirsAlone) {
+  const layer_table layers(three_layers);
+  EXPECT_TRUE(layers.tests_may_include("jobs/engine", "jobs/store/file"));
+  EXPECT_FALSE(layers.may_include("jobs/engine", "jobs/store/file"));
+  EXPECT_FALSE(layers.tests_may_include("jobs/store", "jobs/store/file"));
+  EXPECT_THROW(layer_table("low -> test:high\nhigh ->\n"), std::invalid_argument);
+}
+
+TEST(ModuleOf, IsTheFolderWithoutItsInnerFolders) {
+  EXPECT_EQ(module_of("sluice/queue/bounded_queue.hpp"), "queue");
+  EXPECT_EQ(module_of("sluice/queue/detail/ring.hpp"), "queue");
+  EXPECT_EQ(module_of("sluice/queue/testing/kinds.hpp"), "queue");
+  EXPECT_EQ(module_of("jobs/model/job.hpp"), "jobs/model");
+  EXPECT_EQ(module_of("jobs/store/store.hpp"), "jobs/store");
+  EXPECT_EQ(module_of("jobs/store/testing/store_suite.hpp"), "jobs/store");
+  EXPECT_EQ(module_of("jobs/store/sqlite/detail/x.hpp"), "jobs/store/sqlite");
+  EXPECT_EQ(module_of("jobs/detail/x.hpp"), "");
+  EXPECT_EQ(module_of("jobs/x.hpp"), "");
+  EXPECT_EQ(module_of("sluice/x.hpp"), "");
+  EXPECT_EQ(module_of("examples/burst/burst.hpp"), "");
+  EXPECT_EQ(folder_of("queue"), "sluice/queue");
+  EXPECT_EQ(folder_of("jobs/store"), "jobs/store");
 }
 
 TEST(IncludeRules, AcceptWhatTheTableAllows) {
@@ -129,6 +157,52 @@ TEST(IncludeRules, ObjectToALibraryThatTheRowDoesNotName) {
   EXPECT_EQ(verdict("sluice/middle/a.hpp", "<boost/asio.hpp>"),
             "sluice/middle/a.hpp:3: includes boost/asio.hpp: sluice/middle may not use another "
             "library: its row of cmake/layers.txt does not name <boost>\n");
+}
+
+TEST(IncludeRules, HoldForTheJobServer) {
+  EXPECT_EQ(verdict("jobs/engine/a.hpp", "\"jobs/store/b.hpp\""), "");
+  EXPECT_EQ(verdict("jobs/engine/a.hpp", "\"sluice/low/b.hpp\""), "");
+  EXPECT_EQ(verdict("jobs/store/file/a.cpp", "\"jobs/model/b.hpp\""), "");
+  EXPECT_EQ(verdict("jobs/store/a.hpp", "\"jobs/engine/b.hpp\""),
+            "jobs/store/a.hpp:3: includes jobs/engine/b.hpp: jobs/store may include: jobs/model, "
+            "low\n");
+  EXPECT_NE(verdict("jobs/store/a.hpp", "\"jobs/store/file/b.hpp\""), "")
+      << "a folder inside a module is a module of its own";
+  EXPECT_EQ(verdict("jobs/stray/a.hpp", "<vector>"),
+            "jobs/stray/a.hpp:0: stands in no module of cmake/layers.txt\n");
+  EXPECT_NE(verdict("jobs/a.hpp", "<vector>"), "");
+}
+
+TEST(IncludeRules, ObjectToTheLibraryIncludingTheJobServer) {
+  EXPECT_EQ(verdict("sluice/high/a.hpp", "\"jobs/model/b.hpp\""),
+            "sluice/high/a.hpp:3: includes jobs/model/b.hpp: sluice/high may include: low, "
+            "middle\n");
+  EXPECT_NE(verdict("sluice/high/a_test.cpp", "\"jobs/model/b.hpp\""), "");
+}
+
+TEST(IncludeRules, LetTestsIncludeWhatTheirRowGivesToTests) {
+  EXPECT_EQ(verdict("jobs/engine/a_test.cpp", "\"jobs/store/file/b.hpp\""), "");
+  EXPECT_EQ(verdict("jobs/engine/testing/a.hpp", "\"jobs/store/file/b.hpp\""), "");
+  EXPECT_NE(verdict("jobs/engine/a.cpp", "\"jobs/store/file/b.hpp\""), "");
+  EXPECT_NE(verdict("jobs/store/a_test.cpp", "\"jobs/store/file/b.hpp\""), "");
+}
+
+TEST(IncludeRules, KeepADetailFromTheModulesBelowItsFolder) {
+  const source_tree used = {{"jobs/store/detail/b.hpp", ""},
+                            {"jobs/store/a.hpp", "#include \"jobs/store/detail/b.hpp\"\n"}};
+  const std::string included = "\"jobs/store/detail/b.hpp\"";
+  EXPECT_EQ(verdict("jobs/store/c.cpp", included, used), "");
+  EXPECT_EQ(verdict("jobs/store/file/c.cpp", included, used),
+            "jobs/store/file/c.cpp:3: includes jobs/store/detail/b.hpp: only files in jobs/store/ "
+            "may include its detail/\n");
+}
+
+TEST(IncludeRules, KnowALibraryWhoseHeaderHasNoFolder) {
+  EXPECT_EQ(verdict("jobs/store/file/a.cpp", "<sqlite3.h>"), "");
+  EXPECT_EQ(verdict("jobs/engine/a.cpp", "<unistd.h>"), "");
+  EXPECT_EQ(verdict("jobs/engine/a.cpp", "<sqlite3.h>"),
+            "jobs/engine/a.cpp:3: includes sqlite3.h: jobs/engine may not use another library: its "
+            "row of cmake/layers.txt does not name <sqlite3.h>\n");
 }
 
 }  // namespace

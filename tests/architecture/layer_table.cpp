@@ -30,10 +30,14 @@ layer_table::layer_table(std::string_view text) {
         r.libraries.insert(word.substr(1, word.size() - 2));
         continue;
       }
+      constexpr std::string_view for_tests = "test:";
+      const bool is_for_tests = word.starts_with(for_tests);
+      if (is_for_tests) word.erase(0, for_tests.size());
       const row* used = find(word);
       if (used == nullptr) refuse(number, "'" + word + "' has no row above this one");
-      r.uses.insert(word);
-      r.uses.insert(used->uses.begin(), used->uses.end());
+      auto& uses = is_for_tests ? r.test_uses : r.uses;
+      uses.insert(word);
+      uses.insert(used->uses.begin(), used->uses.end());
     }
     modules_.push_back(r.module);
     rows_.push_back(std::move(r));
@@ -47,6 +51,11 @@ bool layer_table::has(std::string_view module) const {
 bool layer_table::may_include(std::string_view module, std::string_view other) const {
   const row* r = find(module);
   return r != nullptr && (module == other || r->uses.contains(other));
+}
+
+bool layer_table::tests_may_include(std::string_view module, std::string_view other) const {
+  const row* r = find(module);
+  return r != nullptr && r->test_uses.contains(other);
 }
 
 bool layer_table::may_include_library(std::string_view module, std::string_view folder) const {

@@ -20,6 +20,9 @@ class layer_table {
   // Inherited rights included; a module may always include itself.
   bool may_include(std::string_view module, std::string_view other) const;
 
+  // What only the tests of a module may include, beside what the module may.
+  bool tests_may_include(std::string_view module, std::string_view other) const;
+
   // Another library, by the folder that its headers are included from: "boost".
   bool may_include_library(std::string_view module, std::string_view folder) const;
 
@@ -30,6 +33,7 @@ class layer_table {
   struct row {
     std::string module;
     std::set<std::string, std::less<>> uses;
+    std::set<std::string, std::less<>> test_uses;
     std::set<std::string, std::less<>> libraries;
   };
 

@@ -38,6 +38,9 @@ TEST(Repository, IsSeenByTheRules) {
   const auto headers = std::ranges::count_if(tree(), [](const source_file& file) {
     return is_header(file.path) && file.path.starts_with("sluice/");
   });
+  const auto of_jobs = std::ranges::count_if(
+      tree(), [](const source_file& file) { return file.path.starts_with("jobs/"); });
+  EXPECT_GT(of_jobs, 0);
   std::printf("%zu files, %td of them headers of the library\n", tree().size(), headers);
   EXPECT_GT(headers, 0);
 }

@@ -13,16 +13,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array folders = {".ci",      "benchmarks", "cmake",  "docs",
-                                "examples", "scripts",    "sluice", "tests"};
+constexpr std::array folders = {".ci",  "benchmarks", "cmake",  "docs",  "examples",
+                                "jobs", "scripts",    "sluice", "tests", "web"};
 
 bool is_text(const fs::path& path) {
-  static constexpr std::array extensions = {".hpp",  ".cpp",  ".cmake", ".txt", ".in",  ".md",
-                                            ".json", ".bash", ".sh",    ".go",  ".java"};
+  static constexpr std::array extensions = {".hpp",  ".cpp",  ".cmake", ".txt", ".in",
+                                            ".md",   ".json", ".bash",  ".sh",  ".go",
+                                            ".java", ".ts",   ".tsx",   ".css", ".html"};
   const std::string name = path.filename().string();
   const std::string extension = path.extension().string();
   return (extension.empty() && !name.starts_with('.')) ||
          std::ranges::find(extensions, extension) != extensions.end();
+}
+
+bool is_made_by_tools(const fs::path& folder) {
+  return folder.filename() == "node_modules" || folder.filename() == "dist";
 }
 
 source_file read(const fs::path& root, const fs::path& path) {
@@ -125,10 +130,9 @@ source_tree read_tree(const fs::path& root) {
   }
   for (const char* folder : folders) {
     if (!fs::is_directory(root / folder)) continue;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (entry.is_regular_file() && is_text(entry.path())) {
-        tree.push_back(read(root, entry.path()));
-      }
+    for (auto at = fs::recursive_directory_iterator(root / folder); at != fs::end(at); ++at) {
+      if (at->is_directory() && is_made_by_tools(at->path())) at.disable_recursion_pending();
+      if (at->is_regular_file() && is_text(at->path())) tree.push_back(read(root, at->path()));
     }
   }
   std::ranges::sort(tree, {}, &source_file::path);
@@ -173,12 +177,25 @@ bool is_bench(std::string_view path) {
   return path.ends_with("_bench.cpp") || path.starts_with("benchmarks/");
 }
 
+bool is_product(std::string_view path) {
+  return path.starts_with("sluice/") || path.starts_with("jobs/");
+}
+
 std::string_view module_of(std::string_view path) {
   constexpr std::string_view library = "sluice/";
-  if (!path.starts_with(library)) return {};
-  path.remove_prefix(library.size());
-  const std::size_t end = path.find('/');
-  return end == std::string_view::npos ? std::string_view{} : path.substr(0, end);
+  if (!is_product(path)) return {};
+  std::string_view folder = path.substr(0, path.rfind('/'));
+  for (const std::string_view inner : {"/detail", "/testing"}) {
+    if (folder.ends_with(inner)) folder.remove_suffix(inner.size());
+  }
+  if (folder.find('/') == std::string_view::npos) return {};  // beside the modules, in none
+  if (folder.starts_with(library)) folder.remove_prefix(library.size());
+  return folder;
+}
+
+std::string folder_of(std::string_view module) {
+  const bool has_path = module.find('/') != std::string_view::npos;
+  return (has_path ? "" : "sluice/") + std::string(module);
 }
 
 }  // namespace sluice::architecture

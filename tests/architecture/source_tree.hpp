@@ -43,7 +43,14 @@ bool is_header(std::string_view path);  // .hpp
 bool is_test(std::string_view path);    // *_test.cpp, or in a folder testing/ or tests/
 bool is_bench(std::string_view path);   // *_bench.cpp, or in the folder benchmarks/
 
-// "queue" for sluice/queue/bounded_queue.hpp; empty for what is in no module.
+bool is_product(std::string_view path);  // of the library or the job server: sluice/, jobs/
+
+// The module that a file belongs to, as cmake/layers.txt names it: "queue" for
+// sluice/queue/detail/ring.hpp, "jobs/store" for jobs/store/testing/suite.hpp; empty for what is in
+// no module.
 std::string_view module_of(std::string_view path);
+
+// Where the files of a module are: "sluice/queue" for "queue", "jobs/store" for "jobs/store".
+std::string folder_of(std::string_view module);
 
 }  // namespace sluice::architecture

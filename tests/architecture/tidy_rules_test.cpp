@@ -94,6 +94,34 @@ TEST(TidySeam, ObjectsToTheStandardLibrarysAtomicsLocksAndThreads) {
   }
 }
 
+TEST(TidySeam, HoldsForTheJobServerToo) {
+  for (const std::string banned :
+       {"std::atomic<int> a;", "std::mutex m;", "std::jthread t;", "pthread_mutex_lock(&m);",
+        "std::chrono::steady_clock::now();", "std::chrono::system_clock::now();"}) {
+    EXPECT_NE(verdict(check_seam, "jobs/engine/a.cpp", banned + "\n"), "") << banned;
+    EXPECT_NE(verdict(check_seam, "jobs/store/sqlite/detail/a.hpp", banned + "\n"), "") << banned;
+    EXPECT_EQ(verdict(check_seam, "jobs/engine/a_test.cpp", banned + "\n"), "") << banned;
+    EXPECT_EQ(verdict(check_seam, "jobs/store/testing/a.hpp", banned + "\n"), "") << banned;
+  }
+}
+
+TEST(TidySeam, LetsOneFileReadTheWallClockAndNothingElse) {
+  const std::string wall = "std::chrono::system_clock::now();\n";
+  EXPECT_EQ(verdict(check_seam, "jobs/model/time.cpp", wall), "");
+  EXPECT_NE(verdict(check_seam, "jobs/model/job.cpp", wall), "");
+  EXPECT_NE(verdict(check_seam, "sluice/queue/time.cpp", wall), "");
+  EXPECT_NE(verdict(check_seam, "jobs/model/time.cpp", "std::mutex m;\n"), "");
+}
+
+TEST(TidySeam, LetsTheJobServerTalkToTheKernelAboutProcessesAndSignals) {
+  for (const std::string call : {"pthread_sigmask(SIG_BLOCK, &set, nullptr);",
+                                 "syscall(SYS_pidfd_open, pid, 0);", "::kill(pid, SIGTERM);"}) {
+    EXPECT_EQ(verdict(check_seam, "jobs/worker/a.cpp", call + "\n"), "") << call;
+  }
+  EXPECT_NE(verdict(check_seam, "sluice/sync/a.cpp", "syscall(SYS_pidfd_open, pid, 0);\n"), "");
+  EXPECT_NE(verdict(check_seam, "jobs/worker/a.cpp", "syscall(SYS_futex, &word);\n"), "");
+}
+
 TEST(TidySeam, LeavesProseAndLookAlikesAlone) {
   EXPECT_EQ(verdict(check_seam, "sluice/sync/a.hpp",
                     "// smaller than std::mutex\n"

@@ -1,5 +1,6 @@
-# Builds and runs tests/install/consumer against the library.
-#   cmake -D WAY=find_package|add_subdirectory -D SLUICE_SOURCE_DIR=... -D SLUICE_BINARY_DIR=...
+# Builds and runs a program of tests/install against the library.
+#   cmake -D CONSUMER=folder -D WAY=find_package|add_subdirectory
+#         -D SLUICE_SOURCE_DIR=... -D SLUICE_BINARY_DIR=...
 #         -D WORK_DIR=... -D CMAKE_CXX_COMPILER=... -D CMAKE_CXX_COMPILER_LAUNCHER=... -P this
 
 function(run)
@@ -10,18 +11,18 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK_DIR}")
-file(COPY "${CMAKE_CURRENT_LIST_DIR}/consumer" DESTINATION "${WORK_DIR}")
+file(COPY "${CMAKE_CURRENT_LIST_DIR}/${CONSUMER}" DESTINATION "${WORK_DIR}")
 if(WAY STREQUAL "find_package")
   run("${CMAKE_COMMAND}" --install "${SLUICE_BINARY_DIR}" --prefix "${WORK_DIR}/prefix")
   set(where -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix)
 else()
   set(where -D SLUICE_FOLDER=${SLUICE_SOURCE_DIR})
 endif()
-run("${CMAKE_COMMAND}" -G Ninja -S "${WORK_DIR}/consumer" -B "${WORK_DIR}/build" ${where}
+run("${CMAKE_COMMAND}" -G Ninja -S "${WORK_DIR}/${CONSUMER}" -B "${WORK_DIR}/build" ${where}
   -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
   -D CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
-run("${WORK_DIR}/build/consumer")
+run("${CMAKE_COMMAND}" -E chdir "${WORK_DIR}" "${WORK_DIR}/build/consumer")
 
 # Installed, it must be the installed headers that were compiled; as a folder, the library must
 # have brought none of its own tests.
