@@ -1,0 +1,59 @@
+#pragma once
+
+// What a queue of the server is set to, and what it holds.
+//
+// A queue is made by its first push or by being configured, with the defaults below. `capacity`
+// counts every job that has not ended, running ones too.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "jobs/model/job.hpp"
+#include "sluice/base/overflow.hpp"
+
+namespace sluice::jobs {
+
+struct queue_options {
+  std::uint64_t capacity_jobs = 100'000'000;
+  std::uint64_t capacity_bytes = std::uint64_t{64} << 30;
+  // block: the push waits up to its caller's deadline. reject: 503. drop_newest: the push is
+  // answered `dropped`. drop_oldest: the job that has waited longest among the least urgent goes.
+  // latest: the one that arrived last among the least urgent goes. Not caller_runs.
+  overflow when_full = overflow::reject;
+  bool paused = false;                               // takes pushes, gives no leases
+  milliseconds lease_for{60'000};                    // for jobs that do not say
+  milliseconds keep_done{0};                         // done without a result; zero: it goes at once
+  milliseconds keep_results{std::chrono::hours(1)};  // done with a result
+  milliseconds keep_dead{std::chrono::hours(24 * 180)};  // dead and cancelled
+
+  friend bool operator==(const queue_options&, const queue_options&) = default;
+};
+
+void_result validate(const queue_options& options);
+
+// Counts by state; every one is kept up to date, none is ever counted by a scan.
+struct queue_counts {
+  std::uint64_t scheduled = 0;
+  std::uint64_t ready = 0;
+  std::uint64_t running = 0;
+  std::uint64_t retrying = 0;
+  std::uint64_t done = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t bytes = 0;  // of the jobs that have not ended
+
+  std::uint64_t& of(job_state state) noexcept;
+  std::uint64_t of(job_state state) const noexcept;
+  std::uint64_t unfinished() const noexcept { return scheduled + ready + running + retrying; }
+
+  friend bool operator==(const queue_counts&, const queue_counts&) = default;
+};
+
+struct queue_info {
+  std::string name{};
+  queue_options options{};
+  queue_counts counts{};
+};
+
+}  // namespace sluice::jobs

@@ -1,0 +1,89 @@
+#pragma once
+
+// How a call of the job server ended: with a value, or with an error that a person or a program
+// can act on.
+//
+// `error::code` is for programs (HTTP, the command line and the protocols each map it once, in one
+// table); `error::message` is for people and says what is wrong, where, and what to do.
+//
+// Guarantees: plain values. Reading the value of a result that holds an error is a broken contract.
+//
+//     result<push_receipt> pushed = engine.push({.kind = "mail"}).get();
+//     if (!pushed) return reply(pushed.error());
+//     log(pushed->id);
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs {
+
+enum class error_code : std::uint8_t {
+  invalid,        // the request itself is wrong; the same request will never succeed
+  too_large,      // larger than a limit that the message names
+  not_found,      // no such job or queue (it never was, or its retention is over)
+  duplicate,      // a unique key is taken; error::job names who has it
+  wrong_state,    // the job exists, but not in a state in which this can be done
+  lease_lost,     // the lease ran out, was given back, or never was
+  queue_full,     // the queue's capacity; try again later
+  timed_out,      // the caller's own deadline came first; nothing was done
+  stopped,        // the caller's stop_token asked first; nothing was done
+  shutting_down,  // intake is closed
+  overloaded,     // a limit of the server itself (waiting calls, bytes in flight); try again later
+  disk_full,      // no room to make it durable; served again when space returns
+  io_error,       // the disk failed; nothing was acknowledged
+  locked,         // another program holds the store
+  corrupt,        // the store is damaged, or is no store
+  unavailable,    // a server could not be reached or answered nonsense (clients only)
+};
+std::string_view to_string(error_code code) noexcept;  // "queue_full"
+
+struct error {
+  error_code code = error_code::invalid;
+  std::string message{};
+  std::uint64_t job = 0;  // the job it is about, where there is one: for `duplicate`, the holder
+};
+
+template <class T>
+class [[nodiscard]] result {
+ public:
+  using value_type = T;
+
+  result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
+  result(jobs::error why) : held_(std::in_place_index<1>, std::move(why)) {}
+
+  explicit operator bool() const noexcept { return held_.index() == 0; }
+  bool has_value() const noexcept { return held_.index() == 0; }
+
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(value()); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  T& value() & {
+    check(has_value(), "sluice::jobs::result", "a value; test the result before reading it");
+    return *std::get_if<0>(&held_);
+  }
+  const T& value() const& { return const_cast<result&>(*this).value(); }
+  T&& value() && { return std::move(value()); }
+
+  jobs::error& error() & {
+    check(!has_value(), "sluice::jobs::result", "an error; test the result before reading it");
+    return *std::get_if<1>(&held_);
+  }
+  const jobs::error& error() const& { return const_cast<result&>(*this).error(); }
+
+ private:
+  std::variant<T, jobs::error> held_;
+};
+
+// Of calls that give nothing back but whether they did it.
+struct done {};
+using void_result = result<done>;
+
+}  // namespace sluice::jobs

@@ -1,0 +1,58 @@
+#pragma once
+
+// When something happened or is due, in a form that outlives the process: milliseconds since 1970,
+// UTC. And where the job server gets its time from, so that a test can move it by hand.
+//
+// A `time_source` has two faces: `now()`, the wall clock, for what is stored; and `timers()`, a
+// steady clock, for waiting. `manual_time` moves both together.
+//
+//     manual_time time;                       // starts in 2026, stands still
+//     time.advance(5min);
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+#include "sluice/base/clock.hpp"
+
+namespace sluice::jobs {
+
+using std::chrono::milliseconds;
+
+struct unix_time {
+  std::int64_t ms = 0;
+
+  friend constexpr auto operator<=>(unix_time, unix_time) = default;
+  friend constexpr unix_time operator+(unix_time t, milliseconds d) { return {t.ms + d.count()}; }
+  friend constexpr unix_time operator-(unix_time t, milliseconds d) { return {t.ms - d.count()}; }
+  friend constexpr milliseconds operator-(unix_time a, unix_time b) {
+    return milliseconds(a.ms - b.ms);
+  }
+};
+
+class time_source {
+ public:
+  virtual unix_time now() const noexcept = 0;
+  virtual clock& timers() noexcept = 0;
+
+ protected:
+  ~time_source() = default;
+};
+
+time_source& real_time() noexcept;
+
+class manual_time final : public time_source {
+ public:
+  explicit manual_time(unix_time start = {1'767'225'600'000});  // 2026-01-01T00:00:00Z
+
+  unix_time now() const noexcept override;
+  manual_clock& timers() noexcept override { return clock_; }
+  void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
+
+ private:
+  unix_time start_;
+  manual_clock clock_;
+  time_point clock_start_;
+};
+
+}  // namespace sluice::jobs
