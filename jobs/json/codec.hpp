@@ -1,0 +1,124 @@
+#pragma once
+
+// How jobs, queues, leases and errors look in JSON, for both ends of the wire: what one writes, the
+// other reads.
+//
+// Guarantees: `args`, `metadata` and `result` are kept as the text that was sent, so that no number
+// in them is changed; bytes that are not JSON go as `args_base64` and `result_base64`. What comes
+// from a client is read strictly: an unknown field, one that is there twice, a wrong type, a number
+// out of range are refused with their name and place (json_reader.hpp). What comes from a server is
+// read leniently: fields that a newer one may have added are skipped. null says the same as leaving
+// a field out, except for args. Whether values make sense together is for `validate` (job.hpp).
+// Cost: one pass, no tree; a value's own strings are the only allocations.
+//
+//     result<job_spec> spec = json::read<job_spec>(body, {.now = time.now()});
+//     json::write(answer, receipt);
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobs/json/calls.hpp"
+#include "jobs/model/requests.hpp"
+
+namespace sluice::jobs::json {
+
+struct read_context {
+  unix_time now{};       // what `delay` counts from
+  std::size_t line = 1;  // the number of the text's first line, for errors
+};
+
+// Each reads one JSON text, of any of the types that `write` takes, lists included.
+template <class T>
+result<T> read(std::string_view text, read_context context = {});
+template <>
+result<job_spec> read(std::string_view text, read_context context);
+template <>
+result<push_call> read(std::string_view text, read_context context);
+template <>
+result<lease_call> read(std::string_view text, read_context context);
+template <>
+result<extend_call> read(std::string_view text, read_context context);
+template <>
+result<ack_call> read(std::string_view text, read_context context);
+template <>
+result<fail_call> read(std::string_view text, read_context context);
+template <>
+result<release_call> read(std::string_view text, read_context context);
+template <>
+result<acks_call> read(std::string_view text, read_context context);
+template <>
+result<queue_patch> read(std::string_view text, read_context context);
+template <>
+result<job> read(std::string_view text, read_context context);
+template <>
+result<job_page> read(std::string_view text, read_context context);
+template <>
+result<push_receipt> read(std::string_view text, read_context context);
+template <>
+result<std::vector<result<push_receipt>>> read(std::string_view text, read_context context);
+template <>
+result<std::vector<leased_job>> read(std::string_view text, read_context context);
+template <>
+result<extension> read(std::string_view text, read_context context);
+template <>
+result<fail_receipt> read(std::string_view text, read_context context);
+template <>
+result<std::vector<void_result>> read(std::string_view text, read_context context);
+template <>
+result<queue_info> read(std::string_view text, read_context context);
+template <>
+result<std::vector<queue_info>> read(std::string_view text, read_context context);
+template <>
+result<purge_receipt> read(std::string_view text, read_context context);
+template <>
+result<engine_stats> read(std::string_view text, read_context context);
+template <>
+result<problem> read(std::string_view text, read_context context);
+
+// Requests: read strictly.
+void write(std::string& out, const job_spec& spec);
+void write(std::string& out, const push_call& call);
+void write(std::string& out, const lease_call& call);
+void write(std::string& out, const extend_call& call);
+void write(std::string& out, const ack_call& call);
+void write(std::string& out, const fail_call& call);
+void write(std::string& out, const release_call& call);
+void write(std::string& out, const acks_call& call);
+void write(std::string& out, const queue_patch& patch);
+
+// Answers: read leniently.
+void write(std::string& out, const job& it);
+void write(std::string& out, const job_page& page);         // {"jobs": [...], "next": cursor}
+void write(std::string& out, const push_receipt& receipt);  // {"id": 42}
+void write(std::string& out, const std::vector<result<push_receipt>>& results);
+void write(std::string& out, const std::vector<leased_job>& jobs);  // {"jobs": [...]}
+void write(std::string& out, const extension& e);
+void write(std::string& out, const fail_receipt& receipt);
+void write(std::string& out, const std::vector<void_result>& results);  // {"results": [...]}
+void write(std::string& out, const queue_info& info);
+void write(std::string& out, const std::vector<queue_info>& queues);  // {"queues": [...]}
+void write(std::string& out, const purge_receipt& receipt);
+void write(std::string& out, const engine_stats& stats);
+void write(std::string& out, const problem& p);
+
+// One element of the list of push results, for an answer that is written as results come in:
+// {"id": 1}, {"id": 1, "duplicate": true}, {"dropped": true} or {"error": {...}}.
+void write_item(std::string& out, const result<push_receipt>& pushed);
+
+template <class T>
+std::string to_json(const T& value) {
+  std::string out;
+  write(out, value);
+  return out;
+}
+
+// Whether a text is one JSON value; the error says where it is not.
+void_result check_json(std::string_view text);
+
+std::optional<error_code> error_code_from(std::string_view word) noexcept;
+std::optional<overflow> overflow_from(std::string_view word) noexcept;
+std::optional<bulk> bulk_from(std::string_view word) noexcept;
+
+}  // namespace sluice::jobs::json

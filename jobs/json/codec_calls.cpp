@@ -1,0 +1,314 @@
+// Requests: what clients write and the server reads, strictly.
+#include <algorithm>
+#include <utility>
+
+#include "jobs/json/detail/fields.hpp"
+#include "jobs/json/detail/shapes.hpp"
+
+namespace sluice::jobs::json {
+namespace {
+
+using detail::exact_max;
+using detail::field;
+using detail::field_rule;
+using detail::read_object;
+
+template <class T>
+result<T> done_with(json_reader& in, T& value) {
+  if (auto read = in.finish(); !read) return std::move(read.error());
+  return std::move(value);
+}
+
+// A shape that is one table.
+template <class T, class Table>
+result<T> read_table(std::string_view text, read_context context, const Table& table) {
+  json_reader in(text, context.line);
+  T value{};
+  read_object(in, value, table);
+  return done_with(in, value);
+}
+
+// Every call that is about one lease says which.
+template <class T>
+constexpr field<T> lease_field = {"lease",
+                                  [](json_reader& in, T& c) { c.lease = in.natural(0, exact_max); },
+                                  field_rule::required};
+
+constexpr std::array<field<extend_call>, 2> extend_fields = {{
+    lease_field<extend_call>,
+    {"for", [](json_reader& in, extend_call& c) { c.by = in.duration(); }},
+}};
+
+constexpr std::array<field<ack_call>, 3> ack_fields = {{
+    lease_field<ack_call>,
+    {"result", [](json_reader& in, ack_call& c) { detail::read_json_payload(in, c.result); }},
+    {"result_base64",
+     [](json_reader& in, ack_call& c) { detail::read_base64_payload(in, c.result); }},
+}};
+
+constexpr std::array<field<fail_call>, 6> fail_fields = {{
+    lease_field<fail_call>,
+    {"type", [](json_reader& in, fail_call& c) { c.why.type = in.string(); }},
+    {"message", [](json_reader& in, fail_call& c) { c.why.message = in.string(); }},
+    {"backtrace", [](json_reader& in, fail_call& c) { c.why.backtrace = in.string(); }},
+    {"retry_in", [](json_reader& in, fail_call& c) { c.why.retry_in = in.duration(); }},
+    {"for_good", [](json_reader& in, fail_call& c) { c.why.for_good = in.boolean(); }},
+}};
+
+constexpr std::array<field<release_call>, 3> release_fields = {{
+    lease_field<release_call>,
+    {"delay", [](json_reader& in, release_call& c) { c.how.delay = in.duration(); }},
+    {"priority",
+     [](json_reader& in, release_call& c) {
+       c.how.priority = in.whole(-limits::priority_max, limits::priority_max);
+     }},
+}};
+
+constexpr std::array<field<ack_item>, 4> ack_item_fields = {{
+    {"id", [](json_reader& in, ack_item& a) { a.lease.job = in.natural(0, exact_max); },
+     field_rule::required},
+    {"lease", [](json_reader& in, ack_item& a) { a.lease.key = in.natural(0, exact_max); },
+     field_rule::required},
+    {"result", [](json_reader& in, ack_item& a) { detail::read_json_payload(in, a.result); }},
+    {"result_base64",
+     [](json_reader& in, ack_item& a) { detail::read_base64_payload(in, a.result); }},
+}};
+
+constexpr std::array<field<acks_call>, 1> acks_fields = {{
+    {"acks",
+     [](json_reader& in, acks_call& c) {
+       for (in.begin_array(); in.next_element();) {
+         read_object(in, c.acks.emplace_back(), ack_item_fields);
+       }
+     },
+     field_rule::required},
+}};
+
+constexpr std::array<field<lease_call>, 5> lease_fields = {{
+    {"queues",
+     [](json_reader& in, lease_call& c) {
+       c.what.queues.clear();
+       for (in.begin_array(); in.next_element();) c.what.queues.push_back(in.string());
+     }},
+    {"max", [](json_reader& in,
+               lease_call& c) { c.what.max = static_cast<std::size_t>(in.natural(1, 1'000'000)); }},
+    {"wait", [](json_reader& in, lease_call& c) { c.wait = in.duration(); }},
+    {"worker", [](json_reader& in, lease_call& c) { c.what.worker = in.string(); }},
+    {"lease_for", [](json_reader& in, lease_call& c) { c.what.lease_for = in.duration(); }},
+}};
+
+constexpr std::string_view overflow_words =
+    R"(expected "block", "reject", "drop_newest", "drop_oldest" or "latest")";
+
+constexpr std::array<field<queue_patch>, 8> patch_fields = {{
+    {"capacity_jobs",
+     [](json_reader& in, queue_patch& p) { p.capacity_jobs = in.natural(1, exact_max); }},
+    {"capacity_bytes",
+     [](json_reader& in, queue_patch& p) { p.capacity_bytes = in.natural(1, exact_max); }},
+    {"when_full",
+     [](json_reader& in, queue_patch& p) {
+       p.when_full = detail::read_word(in, overflow_from, overflow_words);
+     }},
+    {"paused", [](json_reader& in, queue_patch& p) { p.paused = in.boolean(); }},
+    {"lease_for", [](json_reader& in, queue_patch& p) { p.lease_for = in.duration(); }},
+    {"keep_done", [](json_reader& in, queue_patch& p) { p.keep_done = in.duration(); }},
+    {"keep_results", [](json_reader& in, queue_patch& p) { p.keep_results = in.duration(); }},
+    {"keep_dead", [](json_reader& in, queue_patch& p) { p.keep_dead = in.duration(); }},
+}};
+
+struct push_reading {
+  push_call call;
+  unix_time now;
+};
+
+void read_specs(json_reader& in, push_reading& p) {
+  for (in.begin_array(); in.next_element();) {
+    detail::read_value(in, p.call.jobs.emplace_back(), p.now);
+  }
+}
+
+constexpr std::array<field<push_reading>, 2> push_fields = {{
+    {"jobs", read_specs, field_rule::required},
+    {"mode",
+     [](json_reader& in, push_reading& p) {
+       p.call.says_mode = true;
+       p.call.mode = detail::read_word(in, bulk_from, R"(expected "each" or "all_or_nothing")");
+     }},
+}};
+
+template <class T>
+void write_optional(json_writer& w, std::string_view name, const std::optional<T>& value) {
+  if (value) w.key(name).value(*value);
+}
+
+}  // namespace
+
+std::optional<overflow> overflow_from(std::string_view word) noexcept {
+  for (const auto policy : {overflow::block, overflow::reject, overflow::drop_newest,
+                            overflow::drop_oldest, overflow::latest}) {
+    if (word == to_string(policy)) return policy;
+  }
+  return std::nullopt;
+}
+
+std::optional<bulk> bulk_from(std::string_view word) noexcept {
+  if (word == "each") return bulk::each;
+  if (word == "all_or_nothing") return bulk::all_or_nothing;
+  return std::nullopt;
+}
+
+void_result check_json(std::string_view text) {
+  json_reader in(text);
+  in.skip();
+  return in.finish();
+}
+
+template <>
+result<job_spec> read<job_spec>(std::string_view text, read_context context) {
+  json_reader in(text, context.line);
+  job_spec spec;
+  detail::read_value(in, spec, context.now);
+  return done_with(in, spec);
+}
+
+template <>
+result<push_call> read<push_call>(std::string_view text, read_context context) {
+  json_reader in(text, context.line);
+  push_reading reading{{}, context.now};
+  push_call& call = reading.call;
+  if (in.peek() == json_reader::kind::array) {
+    read_specs(in, reading);
+    return done_with(in, call);
+  }
+  in.begin_object();
+  // A job and a list of jobs have no name in common: the first one tells which it is.
+  std::string_view first;
+  if (in.next_key(first) && (first == "jobs" || first == "mode")) {
+    detail::read_members(in, reading, first, push_fields);
+    return done_with(in, call);
+  }
+  call.one = true;
+  if (!in.ok()) return done_with(in, call);
+  if (first.data() == nullptr) return error{error_code::invalid, "a job must have a kind"};
+  detail::read_rest(in, call.jobs.emplace_back(), context.now, first);
+  return done_with(in, call);
+}
+
+template <>
+result<lease_call> read<lease_call>(std::string_view text, read_context context) {
+  return read_table<lease_call>(text, context, lease_fields);
+}
+template <>
+result<extend_call> read<extend_call>(std::string_view text, read_context context) {
+  return read_table<extend_call>(text, context, extend_fields);
+}
+template <>
+result<ack_call> read<ack_call>(std::string_view text, read_context context) {
+  return read_table<ack_call>(text, context, ack_fields);
+}
+template <>
+result<fail_call> read<fail_call>(std::string_view text, read_context context) {
+  return read_table<fail_call>(text, context, fail_fields);
+}
+template <>
+result<release_call> read<release_call>(std::string_view text, read_context context) {
+  return read_table<release_call>(text, context, release_fields);
+}
+template <>
+result<acks_call> read<acks_call>(std::string_view text, read_context context) {
+  return read_table<acks_call>(text, context, acks_fields);
+}
+template <>
+result<queue_patch> read<queue_patch>(std::string_view text, read_context context) {
+  return read_table<queue_patch>(text, context, patch_fields);
+}
+
+void write(std::string& out, const job_spec& spec) {
+  json_writer w(out);
+  w.begin_object();
+  detail::write_members(w, spec);
+  w.end_object();
+}
+
+void write(std::string& out, const push_call& call) {
+  json_writer w(out);
+  if (!call.one) w.begin_object().key("jobs").begin_array();
+  for (const job_spec& spec : call.jobs) {
+    w.begin_object();
+    detail::write_members(w, spec);
+    w.end_object();
+  }
+  if (call.one) return;
+  w.end_array();
+  if (call.mode == bulk::all_or_nothing) w.key("mode").value("all_or_nothing");
+  w.end_object();
+}
+
+void write(std::string& out, const lease_call& call) {
+  json_writer w(out);
+  w.begin_object().key("queues").begin_array();
+  for (const std::string& queue : call.what.queues) w.value(queue);
+  w.end_array().key("max").value(call.what.max).key("wait").value(call.wait);
+  if (!call.what.worker.empty()) w.key("worker").value(call.what.worker);
+  if (call.what.lease_for != milliseconds(0)) w.key("lease_for").value(call.what.lease_for);
+  w.end_object();
+}
+
+void write(std::string& out, const extend_call& call) {
+  json_writer w(out);
+  w.begin_object().key("lease").value(call.lease);
+  if (call.by != milliseconds(0)) w.key("for").value(call.by);
+  w.end_object();
+}
+
+void write(std::string& out, const ack_call& call) {
+  json_writer w(out);
+  w.begin_object().key("lease").value(call.lease);
+  if (call.result) detail::write_result(w, *call.result);
+  w.end_object();
+}
+
+void write(std::string& out, const fail_call& call) {
+  json_writer w(out);
+  w.begin_object().key("lease").value(call.lease);
+  w.key("type").value(call.why.type).key("message").value(call.why.message);
+  if (!call.why.backtrace.empty()) w.key("backtrace").value(call.why.backtrace);
+  write_optional(w, "retry_in", call.why.retry_in);
+  if (call.why.for_good) w.key("for_good").value(true);
+  w.end_object();
+}
+
+void write(std::string& out, const release_call& call) {
+  json_writer w(out);
+  w.begin_object().key("lease").value(call.lease);
+  if (call.how.delay != milliseconds(0)) w.key("delay").value(call.how.delay);
+  write_optional(w, "priority", call.how.priority);
+  w.end_object();
+}
+
+void write(std::string& out, const acks_call& call) {
+  json_writer w(out);
+  w.begin_object().key("acks").begin_array();
+  for (const ack_item& a : call.acks) {
+    w.begin_object().key("id").value(a.lease.job).key("lease").value(a.lease.key);
+    if (a.result) detail::write_result(w, *a.result);
+    w.end_object();
+  }
+  w.end_array().end_object();
+}
+
+void write(std::string& out, const queue_patch& p) {
+  json_writer w(out);
+  w.begin_object();
+  write_optional(w, "capacity_jobs", p.capacity_jobs);
+  write_optional(w, "capacity_bytes", p.capacity_bytes);
+  if (p.when_full) w.key("when_full").value(to_string(*p.when_full));
+  write_optional(w, "paused", p.paused);
+  write_optional(w, "lease_for", p.lease_for);
+  write_optional(w, "keep_done", p.keep_done);
+  write_optional(w, "keep_results", p.keep_results);
+  write_optional(w, "keep_dead", p.keep_dead);
+  w.end_object();
+}
+
+}  // namespace sluice::jobs::json

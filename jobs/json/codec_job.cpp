@@ -1,0 +1,256 @@
+// Jobs: as they are pushed, kept, listed and leased.
+#include <algorithm>
+
+#include "jobs/json/detail/fields.hpp"
+#include "jobs/json/detail/shapes.hpp"
+
+namespace sluice::jobs::json::detail {
+namespace {
+
+std::string_view word_of(unique_until until) {
+  switch (until) {
+    case unique_until::started:
+      return "started";
+    case unique_until::done:
+      return "done";
+    case unique_until::elapsed:
+      return "elapsed";
+  }
+  return "unknown";
+}
+
+std::optional<unique_until> until_from(std::string_view word) {
+  for (const auto until : {unique_until::started, unique_until::done, unique_until::elapsed}) {
+    if (word == word_of(until)) return until;
+  }
+  return std::nullopt;
+}
+
+// ---- what a producer says
+
+constexpr std::array<field<retry_policy>, 5> retry_fields = {{
+    {"attempts",
+     [](json_reader& in, retry_policy& p) {
+       p.attempts_max = static_cast<std::uint32_t>(in.natural(1, 1'000'000));
+     }},
+    {"first", [](json_reader& in, retry_policy& p) { p.first = in.duration(); }},
+    {"factor", [](json_reader& in, retry_policy& p) { p.factor = in.number(1, 1000); }},
+    {"longest", [](json_reader& in, retry_policy& p) { p.longest = in.duration(); }},
+    {"jitter", [](json_reader& in, retry_policy& p) { p.jitter = in.number(0, 1); }},
+}};
+
+constexpr std::array<field<unique_key>, 3> unique_fields = {{
+    {"key", [](json_reader& in, unique_key& u) { u.key = in.string(); }, field_rule::required},
+    {"until",
+     [](json_reader& in, unique_key& u) {
+       u.until = read_word(in, until_from, R"(expected "started", "done" or "elapsed")");
+     }},
+    {"for", [](json_reader& in, unique_key& u) { u.lasts = in.duration(); }},
+}};
+
+struct spec_reading {
+  job_spec& spec;
+  unix_time now;
+  bool has_args = false;
+  bool has_time = false;
+};
+
+bool once(json_reader& in, bool& had, std::string_view either) {
+  if (had) in.refuse(either);
+  return !std::exchange(had, true);
+}
+constexpr std::string_view one_args = "give either args or args_base64, not both";
+constexpr std::string_view one_time = "give either run_at or delay, not both";
+
+constexpr std::array<field<spec_reading>, 13> spec_fields = {{
+    {"queue", [](json_reader& in, spec_reading& s) { s.spec.queue = in.string(); }},
+    {"kind", [](json_reader& in, spec_reading& s) { s.spec.kind = in.string(); },
+     field_rule::required},
+    {"args",
+     [](json_reader& in, spec_reading& s) {
+       if (once(in, s.has_args, one_args)) s.spec.args = {std::string(in.raw())};
+     },
+     field_rule::as_written},
+    {"args_base64",
+     [](json_reader& in, spec_reading& s) {
+       if (once(in, s.has_args, one_args)) s.spec.args = {in.base64(), content_type::bytes};
+     }},
+    {"priority",
+     [](json_reader& in, spec_reading& s) {
+       s.spec.priority = in.whole(-limits::priority_max, limits::priority_max);
+     }},
+    {"run_at",
+     [](json_reader& in, spec_reading& s) {
+       if (once(in, s.has_time, one_time)) s.spec.run_at = in.time();
+     }},
+    {"delay",
+     [](json_reader& in, spec_reading& s) {
+       if (once(in, s.has_time, one_time)) s.spec.run_at = s.now + in.duration();
+     }},
+    {"retry",
+     [](json_reader& in, spec_reading& s) { read_object(in, s.spec.retry, retry_fields); }},
+    {"lease_for", [](json_reader& in, spec_reading& s) { s.spec.lease_for = in.duration(); }},
+    {"time_limit", [](json_reader& in, spec_reading& s) { s.spec.time_limit = in.duration(); }},
+    {"unique",
+     [](json_reader& in, spec_reading& s) { read_object(in, s.spec.unique, unique_fields); }},
+    {"metadata",
+     [](json_reader& in, spec_reading& s) { s.spec.metadata = std::string(in.raw_object()); }},
+    {"keep_for", [](json_reader& in, spec_reading& s) { s.spec.keep_for = in.duration(); }},
+}};
+
+// ---- what the server adds
+
+constexpr std::array<field<attempt_error>, 5> error_fields = {{
+    {"attempt",
+     [](json_reader& in, attempt_error& e) {
+       e.attempt = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
+     }},
+    {"at", [](json_reader& in, attempt_error& e) { e.at = in.time(); }},
+    {"type", [](json_reader& in, attempt_error& e) { e.type = in.string(); }},
+    {"message", [](json_reader& in, attempt_error& e) { e.message = in.string(); }},
+    {"backtrace", [](json_reader& in, attempt_error& e) { e.backtrace = in.string(); }},
+}};
+
+struct job_reading : spec_reading {
+  explicit job_reading(job& j) : spec_reading{j.spec, {}}, it(j) {}
+  job& it;
+  leased_job lease{};
+};
+
+constexpr std::array<field<job_reading>, 12> job_fields = {{
+    {"id", [](json_reader& in, job_reading& j) { j.it.id = in.natural(0, exact_max); },
+     field_rule::required},
+    {"state",
+     [](json_reader& in, job_reading& j) {
+       j.it.state = read_word(in, job_state_from, "expected the state of a job");
+     }},
+    {"attempts",
+     [](json_reader& in, job_reading& j) {
+       j.it.attempts = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
+     }},
+    {"created_at", [](json_reader& in, job_reading& j) { j.it.created_at = in.time(); }},
+    {"due_at", [](json_reader& in, job_reading& j) { j.it.due_at = in.time(); }},
+    {"ended_at", [](json_reader& in, job_reading& j) { j.it.ended_at = in.time(); }},
+    {"errors",
+     [](json_reader& in, job_reading& j) {
+       for (in.begin_array(); in.next_element();) {
+         read_object(in, j.it.errors.emplace_back(), error_fields);
+       }
+     }},
+    {"result", [](json_reader& in, job_reading& j) { read_json_payload(in, j.it.result); },
+     field_rule::as_written},
+    {"result_base64",
+     [](json_reader& in, job_reading& j) { read_base64_payload(in, j.it.result); }},
+    {"lease", [](json_reader& in, job_reading& j) { j.lease.key = in.natural(0, exact_max); }},
+    {"attempt",
+     [](json_reader& in, job_reading& j) {
+       j.lease.attempt = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
+     }},
+    {"leased_until", [](json_reader& in, job_reading& j) { j.lease.until = in.time(); }},
+}};
+
+void write_retry(json_writer& w, const retry_policy& p) {
+  w.key("retry").begin_object();
+  w.key("attempts").value(p.attempts_max).key("first").value(p.first);
+  w.key("factor").value(p.factor).key("longest").value(p.longest).key("jitter").value(p.jitter);
+  w.end_object();
+}
+
+void write_unique(json_writer& w, const unique_key& u) {
+  w.key("unique").begin_object();
+  w.key("key").value(u.key).key("until").value(word_of(u.until));
+  if (u.lasts != milliseconds(0)) w.key("for").value(u.lasts);
+  w.end_object();
+}
+
+void write_attempt(json_writer& w, const attempt_error& e) {
+  w.begin_object().key("attempt").value(e.attempt).key("at").value(e.at);
+  w.key("type").value(e.type).key("message").value(e.message);
+  if (!e.backtrace.empty()) w.key("backtrace").value(e.backtrace);
+  w.end_object();
+}
+
+void write_time(json_writer& w, std::string_view name, unix_time t) {
+  if (t != unix_time{}) w.key(name).value(t);
+}
+
+void write_duration(json_writer& w, std::string_view name, milliseconds d) {
+  if (d != milliseconds(0)) w.key(name).value(d);
+}
+
+}  // namespace
+
+void read_json_payload(json_reader& in, std::optional<payload>& into) {
+  if (into) return in.refuse("give either result or result_base64, not both");
+  into = payload{std::string(in.raw())};
+}
+
+void read_base64_payload(json_reader& in, std::optional<payload>& into) {
+  if (into) return in.refuse("give either result or result_base64, not both");
+  into = payload{in.base64(), content_type::bytes};
+}
+
+void read_value(json_reader& in, job_spec& into, unix_time now) {
+  spec_reading reading{into, now};
+  read_object(in, reading, spec_fields);
+}
+
+void read_rest(json_reader& in, job_spec& into, unix_time now, std::string_view first) {
+  spec_reading reading{into, now};
+  read_members(in, reading, first, spec_fields);
+}
+
+void read_value(json_reader& in, job& into) {
+  job_reading reading(into);
+  read_object(in, reading, spec_fields, job_fields);
+}
+
+void read_value(json_reader& in, leased_job& into) {
+  auto it = std::make_shared<job>();
+  job_reading reading(*it);
+  read_object(in, reading, spec_fields, job_fields);
+  into = std::move(reading.lease);
+  into.it = std::move(it);
+}
+
+void write_members(json_writer& w, const job_spec& s) {
+  w.key("queue").value(s.queue).key("kind").value(s.kind);
+  if (s.args.type == content_type::bytes) {
+    w.key("args_base64").base64(s.args.data);
+  } else if (!s.args.data.empty()) {
+    w.key("args").raw(s.args.data);
+  }
+  if (s.priority != 0) w.key("priority").value(s.priority);
+  write_time(w, "run_at", s.run_at);
+  if (s.retry != retry_policy{}) write_retry(w, s.retry);
+  write_duration(w, "lease_for", s.lease_for);
+  write_duration(w, "time_limit", s.time_limit);
+  if (!s.unique.key.empty()) write_unique(w, s.unique);
+  if (!s.metadata.empty()) w.key("metadata").raw(s.metadata);
+  if (s.keep_for) w.key("keep_for").value(*s.keep_for);
+}
+
+void write_result(json_writer& w, const payload& result) {
+  if (result.type == content_type::bytes) {
+    w.key("result_base64").base64(result.data);
+  } else {
+    w.key("result").raw(result.data.empty() ? "null" : std::string_view(result.data));
+  }
+}
+
+void write_members(json_writer& w, const job& it, job_state state) {
+  w.key("id").value(it.id).key("state").value(to_string(state));
+  write_members(w, it.spec);
+  w.key("attempts").value(it.attempts);
+  write_time(w, "created_at", it.created_at);
+  write_time(w, "due_at", it.due_at);
+  write_time(w, "ended_at", it.ended_at);
+  if (!it.errors.empty()) {
+    w.key("errors").begin_array();
+    for (const attempt_error& e : it.errors) write_attempt(w, e);
+    w.end_array();
+  }
+  if (it.result) write_result(w, *it.result);
+}
+
+}  // namespace sluice::jobs::json::detail
