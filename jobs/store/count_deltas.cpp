@@ -1,0 +1,72 @@
+#include "jobs/store/count_deltas.hpp"
+
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+constexpr const char* object = "sluice::jobs::count_deltas";
+
+std::uint64_t plus(std::uint64_t count, std::int64_t delta) {
+  const auto sum = static_cast<std::int64_t>(count) + delta;
+  check(sum >= 0, object, "a count that does not go below zero");
+  return static_cast<std::uint64_t>(sum);
+}
+
+}  // namespace
+
+void count_deltas::add(const change& c) {
+  switch (c.what) {
+    case change::op::add:
+      return enter(c.queue, c.it->state, weight_of(c.it->spec));
+    case change::op::move:
+      leave(c.queue, c.from, c.weight);
+      return enter(c.queue, c.to, c.weight);
+    case change::op::drop:
+      return leave(c.queue, c.from, c.weight);
+    case change::op::free_key:
+    case change::op::set_queue:
+    case change::op::save_lease:
+    case change::op::drop_leases:
+      return;
+  }
+}
+
+void count_deltas::clear() noexcept {
+  deltas_.clear();
+  index_.clear();
+  last_ = 0;
+}
+
+count_deltas::delta& count_deltas::of(queue_number queue) {
+  if (last_ < deltas_.size() && deltas_[last_].queue == queue) return deltas_[last_];
+  const auto [at, is_new] = index_.try_emplace(queue, deltas_.size());
+  if (is_new) deltas_.push_back({.queue = queue});
+  last_ = at->second;
+  return deltas_[last_];
+}
+
+void count_deltas::enter(queue_number queue, job_state state, std::uint64_t weight) {
+  check(state != job_state::running, object, "a state that a store keeps, and running is none");
+  delta& d = of(queue);
+  ++d.jobs[static_cast<std::size_t>(state)];
+  if (!has_ended(state)) d.bytes += static_cast<std::int64_t>(weight);
+}
+
+void count_deltas::leave(queue_number queue, job_state state, std::uint64_t weight) {
+  check(state != job_state::running, object, "a state that a store keeps, and running is none");
+  delta& d = of(queue);
+  --d.jobs[static_cast<std::size_t>(state)];
+  if (!has_ended(state)) d.bytes -= static_cast<std::int64_t>(weight);
+}
+
+void apply(const count_deltas::delta& d, queue_counts& counts) {
+  for (std::size_t s = 0; s < d.jobs.size(); ++s) {
+    if (d.jobs[s] == 0) continue;
+    std::uint64_t& count = counts.of(static_cast<job_state>(s));
+    count = plus(count, d.jobs[s]);
+  }
+  counts.bytes = plus(counts.bytes, d.bytes);
+}
+
+}  // namespace sluice::jobs

@@ -1,0 +1,96 @@
+#include "jobs/store/memory/memory_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+#include "jobs/store/testing/store_suite.hpp"
+#include "sluice/sync/event.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+struct memory_kind {
+  std::unique_ptr<store> open() { return make_memory_store({.contents = contents}); }
+  std::shared_ptr<memory_contents> contents = make_memory_contents();
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_suite, memory_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_random_suite, memory_kind);
+
+TEST(memory_store, StoresWithoutCommonContentsHaveNothingInCommon) {
+  auto one = make_memory_store();
+  auto two = make_memory_store();
+  must(one->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+  EXPECT_TRUE(must(one->get(1)).has_value());
+  EXPECT_FALSE(must(two->get(1)).has_value());
+}
+
+TEST(memory_store, ABatchThatTheHookFailsLeavesNothing) {
+  bool fails = false;
+  auto it = make_memory_store({.before_apply = [&](const batch& b) -> std::optional<error> {
+    if (!fails) return std::nullopt;
+    return error{error_code::disk_full, "no room for " + std::to_string(b.changes.size())};
+  }});
+  must(it->apply(a_batch(start, setting(1, "default"))));
+  fails = true;
+  const auto refused = it->apply(a_batch(start, adding(a_job(1)), adding(a_job(2))));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::disk_full);
+  EXPECT_EQ(refused.error().message, "no room for 2");
+  EXPECT_FALSE(must(it->get(1)).has_value());
+  EXPECT_EQ(must(it->load()).queues.at(0).counts, queue_counts{});
+  fails = false;
+  must(it->apply(a_batch(start, adding(a_job(1)))));
+  EXPECT_TRUE(must(it->get(1)).has_value());
+}
+
+TEST(memory_store, FlushAndRoomSayWhatTheirHooksSay) {
+  auto it = make_memory_store({.before_flush =
+                                   [] {
+                                     return error{error_code::io_error, "no"};
+                                   },
+                               .room = [] { return 7U; }});
+  EXPECT_EQ(it->flush().error().code, error_code::io_error);
+  EXPECT_EQ(it->room(), 7U);
+  auto plain = make_memory_store();
+  EXPECT_TRUE(plain->flush());
+  EXPECT_FALSE(plain->room());
+}
+
+TEST(memory_store, ReadersGoOnWhileTheHookHoldsAnApplyBack) {
+  event began;
+  event go_on;
+  bool holds = false;
+  auto it = make_memory_store({.before_apply = [&](const batch&) -> std::optional<error> {
+    if (holds) {
+      began.set();
+      go_on.wait();
+    }
+    return std::nullopt;
+  }});
+  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+  auto reader = it->reader();
+  holds = true;
+  std::thread applying([&] { must(it->apply(a_batch(start, dropping(a_job(1))))); });
+  began.wait();
+  EXPECT_TRUE(must(reader->get(1)).has_value());
+  go_on.set();
+  applying.join();
+  EXPECT_FALSE(must(reader->get(1)).has_value());
+}
+
+TEST(memory_store_death_test, AChangeOfAJobThatIsNotThereIsABrokenContract) {
+  auto it = make_memory_store();
+  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+  EXPECT_DEATH((void)it->apply(a_batch(start, dropping(a_job(2)))), "a job that is there");
+  job other = a_job(1);
+  other.state = job_state::dead;
+  EXPECT_DEATH((void)it->apply(a_batch(start, dropping(other))), "a job that is there");
+  EXPECT_DEATH((void)it->apply(a_batch(start, adding(a_job(3, "mail")))), "a queue that was set");
+  EXPECT_DEATH((void)it->apply(a_batch(start, adding(a_job(1)))), "an id that was never used");
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,179 @@
+#pragma once
+
+// The port between the engine and whatever keeps the jobs: memory, SQLite, a database elsewhere.
+//
+// The engine decides, a store remembers. All that the engine wants remembered goes in through one
+// door, `apply`: a batch of changes that happens as a whole or not at all, and that is on stable
+// storage when `apply` returns (or when `flush` does, for a store that was opened to be flushed at
+// intervals). What the store adds of its own: it refuses a job whose unique key is taken, and it
+// keeps the counts, in the same transaction as the jobs that they count.
+//
+// Guarantees: one thread at a time calls a store (the engine's committer). `reader()` gives a
+// second way in, for looking only, which another thread may use meanwhile; it sees whole batches.
+// An error from `apply` means that nothing of the batch happened and that it can be tried again.
+// After `io_error` it may be there nonetheless if a crash follows before the next batch; every
+// other code is certain. `corrupt` with error::job: the change of that job does not fit what is
+// stored, and the batch can be tried without it. A batch without changes is written too, so that it
+// shows whether the store works. Order: the ready jobs of a queue by priority, the larger first,
+// then by turn, the smaller first. `running` is unknown here: what a worker has is ready until a
+// change says otherwise, so that after a crash it is there to be taken again. Cost: every call is
+// bounded by its arguments, and none grows with the number of jobs kept.
+//
+// store_suite.hpp is the conformance suite that every store passes.
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/model/job.hpp"
+#include "jobs/model/job_page.hpp"
+#include "jobs/model/queue.hpp"
+#include "jobs/model/result.hpp"
+
+namespace sluice::jobs {
+
+using queue_number = std::uint32_t;  // the engine gives them out, from 1
+
+// One thing that a batch does. `what` says which of the other members count.
+struct change {
+  enum class op : std::uint8_t {
+    add,         // a new job: `it`, in `queue`. Takes its unique key, or conflicts
+    move,        // `id` of `queue` goes from `from` to `to`; the members of `moved` are stored
+    drop,        // `id` of `queue`, now in `from`, is forgotten
+    free_key,    // the unique key of `it` is free, if `it` has it (any `until` but `elapsed`)
+    set_queue,   // a queue with this number, name and options is there
+    save_lease,  // a lease outlives this process: `lease`
+    drop_leases  // all saved leases are forgotten
+  };
+  // What a move stores. Members that do not apply keep what the store has.
+  struct moved {
+    unix_time due_at{};      // always stored; zero: none
+    std::uint64_t turn = 0;  // stored when not zero
+    std::optional<std::uint32_t> attempts{};
+    std::optional<unix_time> ended_at{};
+    std::optional<attempt_error> error{};  // added to those of the job, see limits::errors_max
+    std::optional<payload> result{};
+    std::optional<std::int64_t> priority{};
+    bool free_key = false;  // as op::free_key, in the same step (needs `it`)
+  };
+  struct queue_settings {
+    std::string name;
+    queue_options options;
+  };
+  struct lease_record {
+    std::uint64_t key = 0;
+    std::string worker{};
+    unix_time until{};
+    unix_time began{};
+  };
+
+  op what = op::add;
+  job_state from = job_state::ready;
+  job_state to = job_state::ready;
+  queue_number queue = 0;
+  job_id id = 0;
+  std::uint64_t weight = 0;  // of move and drop: weight_of the job, for the queue's bytes
+  // add: changes of one group stand side by side and are added all or, when one of them conflicts,
+  // none. Zero: each for itself.
+  std::uint32_t group = 0;
+  job_ptr it;  // add, free_key; of move and drop where the job has a unique key to be freed
+  std::unique_ptr<moved> how;
+  std::unique_ptr<queue_settings> settings;
+  std::unique_ptr<lease_record> lease;
+};
+
+struct batch {
+  unix_time now{};
+  std::uint64_t ids_up_to = 0;  // not zero: no id or turn up to here is ever given out again
+  std::vector<change> changes;
+};
+
+// An add that was not done, because its key, or that of another of its group, is taken.
+struct conflict {
+  std::size_t index = 0;  // into batch::changes
+  job_id holder = 0;      // zero: this one was free, another of the group was not
+};
+
+struct position {
+  std::int64_t priority = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t turn = 0;  // as made: before every job
+
+  // Smaller is sooner.
+  friend constexpr bool operator<(const position& a, const position& b) noexcept {
+    return a.priority != b.priority ? a.priority > b.priority : a.turn < b.turn;
+  }
+  friend constexpr bool operator==(const position&, const position&) = default;
+};
+
+struct page_limit {
+  std::size_t jobs = 1000;
+  std::uint64_t bytes = std::uint64_t{4} << 20;  // no further job once this many are there
+};
+
+struct due_page {
+  std::vector<job_ptr> jobs;  // whose due_at has come, the earliest first; bytes as page_limit's
+  std::optional<unix_time> next;  // the earliest due_at of all the others
+};
+
+struct job_filter {
+  std::optional<queue_number> queue{};
+  std::optional<job_state> state{};  // never running: the engine knows those
+  std::string kind{};                // empty: any
+};
+
+enum class victim { oldest, newest };
+
+class store_reader {
+ public:
+  virtual ~store_reader() = default;
+  virtual result<std::optional<job>> get(job_id id) = 0;
+  virtual result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) = 0;
+};
+
+class store : public store_reader {
+ public:
+  struct saved_queue {
+    queue_number number = 0;
+    std::string name;
+    queue_options options;
+    queue_counts counts;  // running is always zero
+  };
+  struct saved_lease {
+    job_ptr it;
+    queue_number queue = 0;
+    change::lease_record lease;
+  };
+  struct contents {
+    std::uint64_t ids_up_to = 0;
+    std::vector<saved_queue> queues;
+    std::vector<saved_lease> leases;  // whose jobs are still ready
+  };
+
+  // First call of all, once.
+  virtual result<contents> load() = 0;
+
+  virtual result<std::vector<conflict>> apply(const batch& changes) = 0;
+  virtual void_result flush() = 0;
+
+  // The ready jobs of a queue that come after `after`, in order.
+  virtual result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
+                                                   page_limit limit) = 0;
+  virtual result<due_page> due(unix_time now, std::size_t limit) = 0;
+  // Ready jobs of a queue, the least urgent priority first, in each those that arrived first or
+  // last; none for which `skip` is true; bytes as page_limit's. Looks at `limit` plus as many as
+  // are skipped. None at all only when there is none.
+  virtual result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
+                                               const std::function<bool(job_id)>& skip) = 0;
+
+  // How many more bytes can be added before the reserve for acks and deletes is touched; none: no
+  // such limit.
+  virtual std::optional<std::uint64_t> room() = 0;
+  virtual std::unique_ptr<store_reader> reader() = 0;
+  virtual std::string describe() const = 0;  // for people: "SQLite, /var/lib/jobs.db, sync=full"
+};
+
+}  // namespace sluice::jobs

@@ -1,0 +1,786 @@
+#pragma once
+
+// What every store promises, tested once for all of them; store_words.hpp says what a Kind is.
+//
+//   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_suite, memory_kind);
+//   INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_random_suite, memory_kind);
+//
+// `store_random_suite` (store_random_suite.hpp, included here) compares with a simple model.
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "jobs/store/testing/store_random_suite.hpp"
+#include "jobs/store/testing/store_words.hpp"
+
+namespace sluice::jobs::testing {
+
+template <class Kind>
+class store_suite : public store_words<Kind> {};
+
+TYPED_TEST_SUITE_P(store_suite);
+
+// ---- adding
+
+TYPED_TEST_P(store_suite, ANewStoreIsEmpty) {
+  const auto all = this->reopen();
+  EXPECT_EQ(all.ids_up_to, 0U);
+  EXPECT_EQ(all.queues.size(), 2U);
+  EXPECT_TRUE(all.leases.empty());
+  EXPECT_FALSE(this->has(1));
+  EXPECT_EQ(this->ready(), ids{});
+  EXPECT_EQ(this->ready(77), ids{}) << "a queue that never was has no jobs";
+  const auto due = must(this->it->due(start, 10));
+  EXPECT_TRUE(due.jobs.empty());
+  EXPECT_FALSE(due.next);
+}
+
+TYPED_TEST_P(store_suite, AJobComesBackAsItWasAdded) {
+  job all = a_job(7, "mail");
+  all.state = job_state::scheduled;
+  all.attempts = 3;
+  all.created_at = start + milliseconds(1);
+  all.due_at = start + milliseconds(5000);
+  all.ended_at = start + milliseconds(9);
+  all.turn = 99;
+  all.spec.kind = "mail.send";
+  all.spec.args = {std::string("\0\xff\x80 bytes", 9), content_type::bytes};
+  all.spec.priority = -5;
+  all.spec.run_at = start + milliseconds(5000);
+  all.spec.retry = {.attempts_max = 7,
+                    .first = milliseconds(1),
+                    .factor = 1.1,
+                    .longest = milliseconds(77),
+                    .jitter = 1.0 / 3.0};
+  all.spec.lease_for = milliseconds(11);
+  all.spec.time_limit = milliseconds(12);
+  all.spec.unique = {"k", unique_until::elapsed, milliseconds(13)};
+  all.spec.metadata = R"({"trace":"ä"})";
+  all.spec.keep_for = milliseconds(0);
+  all.errors = {{1, start, "t", "m", "b"}, {2, start + milliseconds(1), "", "", ""}};
+  all.result = payload{"[1,2]", content_type::json};
+  this->apply(adding(all), adding(a_job(8)));
+  EXPECT_EQ(this->get(7), all);
+  EXPECT_EQ(this->get(8), a_job(8));
+  this->reopen();
+  EXPECT_EQ(this->get(7), all);
+  EXPECT_EQ(this->get(8), a_job(8));
+}
+
+TYPED_TEST_P(store_suite, EachOptionAloneComesBack) {
+  const std::vector<std::function<void(job&)>> options = {
+      [](job& j) { j.spec.retry.attempts_max = 1; },
+      [](job& j) { j.spec.retry.first = milliseconds(0); },
+      [](job& j) { j.spec.retry.factor = 1e-3 + 1.0; },
+      [](job& j) { j.spec.retry.longest = milliseconds(3); },
+      [](job& j) { j.spec.retry.jitter = 0.1; },
+      [](job& j) { j.spec.lease_for = milliseconds(1); },
+      [](job& j) { j.spec.time_limit = milliseconds(1); },
+      [](job& j) { j.spec.metadata = "{}"; },
+      [](job& j) { j.spec.keep_for = milliseconds(1); },
+      [](job& j) { j.spec.run_at = start; },
+      [](job& j) { j.spec.unique.lasts = milliseconds(4); },
+      [](job& j) { j.spec.unique.until = unique_until::started; },
+      [](job& j) { j.spec.unique.key = "only"; },
+      [](job& j) { j.spec.priority = limits::priority_max; },
+      [](job& j) { j.spec.priority = -limits::priority_max; },
+      [](job& j) { j.due_at = start; },
+      [](job& j) {
+        j.result = payload{"", content_type::bytes};
+      },
+      [](job& j) {
+        j.result = payload{"null", content_type::json};
+      },
+      [](job& j) { j.attempts = 4'000'000'000U; },
+      [](job& j) { j.created_at = {}; },
+  };
+  std::vector<job> jobs;
+  for (const auto& set : options) {
+    jobs.push_back(a_job(jobs.size() + 1));
+    set(jobs.back());
+    this->apply(adding(jobs.back()));
+  }
+  this->reopen();
+  for (const job& j : jobs) EXPECT_EQ(this->get(j.id), j) << "option " << j.id;
+}
+
+TYPED_TEST_P(store_suite, OddBytesComeBackAsTheyWere) {
+  std::string every_byte;
+  for (int c = 0; c < 256; ++c) every_byte.push_back(static_cast<char>(c));
+  const std::array<std::string, 6> odd = {"",
+                                          std::string(1, '\0'),
+                                          std::string("a\0b", 3),
+                                          "\xff\xfe\xc0\x80",
+                                          every_byte,
+                                          "\"\\\n\t'; DROP TABLE jobs; --"};
+  job_id id = 0;
+  std::vector<job> jobs;
+  for (const std::string& bytes : odd) {
+    for (const content_type type : {content_type::json, content_type::bytes}) {
+      job j = a_job(++id);
+      j.spec.args = {bytes, type};
+      j.spec.kind = "k" + bytes;
+      j.spec.metadata = bytes;
+      j.spec.unique.key = "key" + bytes + (type == content_type::json ? "j" : "b");
+      j.result = payload{bytes, type};
+      j.errors = {{1, start, bytes, bytes, bytes}};
+      this->apply(adding(j));
+      jobs.push_back(j);
+    }
+  }
+  this->reopen();
+  for (const job& j : jobs) {
+    EXPECT_EQ(this->get(j.id), j);
+    const auto twice = this->apply(adding(with_key(a_job(1000 + j.id), j.spec.unique.key)));
+    ASSERT_EQ(twice.size(), 1U);
+    EXPECT_EQ(twice[0].holder, j.id);
+  }
+  const job_filter odd_kind{.kind = "k" + every_byte};
+  EXPECT_EQ(ids_of(must(this->it->list(odd_kind, 0, 10)).jobs), (ids{9, 10}));
+}
+
+TYPED_TEST_P(store_suite, TheLargestArgsAndResultFit) {
+  job j = a_job(1);
+  j.spec.args = {std::string(limits::args_bytes_max, '\xee'), content_type::bytes};
+  this->apply(adding(j));
+  change::moved end{.due_at = start + milliseconds(5)};
+  end.result = payload{std::string(limits::result_bytes_max, '7'), content_type::json};
+  j.result = end.result;
+  this->apply(moving(j, job_state::done, std::move(end)));
+  j.state = job_state::done;
+  j.due_at = start + milliseconds(5);
+  this->reopen();
+  EXPECT_EQ(this->get(1), j);
+}
+
+// ---- counts
+
+TYPED_TEST_P(store_suite, CountsFollowEveryChange) {
+  job a = a_job(1);
+  job b = a_job(2);
+  b.state = job_state::scheduled;
+  b.due_at = start + milliseconds(10);
+  const auto wa = weight_of(a.spec);
+  const auto wb = weight_of(b.spec);
+  this->apply(adding(a), adding(b));
+  EXPECT_EQ(this->counts(), (queue_counts{.scheduled = 1, .ready = 1, .bytes = wa + wb}));
+
+  const auto to = [this](job& j, job_state next) {
+    this->apply(moving(j, next));
+    j.state = next;
+    return this->counts();
+  };
+  EXPECT_EQ(to(b, job_state::ready), (queue_counts{.ready = 2, .bytes = wa + wb}));
+  EXPECT_EQ(to(b, job_state::retrying),
+            (queue_counts{.ready = 1, .retrying = 1, .bytes = wa + wb}));
+  EXPECT_EQ(to(b, job_state::dead), (queue_counts{.ready = 1, .dead = 1, .bytes = wa}));
+  EXPECT_EQ(to(b, job_state::ready), (queue_counts{.ready = 2, .bytes = wa + wb}));
+  EXPECT_EQ(to(b, job_state::cancelled), (queue_counts{.ready = 1, .cancelled = 1, .bytes = wa}));
+  EXPECT_EQ(to(a, job_state::done), (queue_counts{.done = 1, .cancelled = 1}));
+  this->apply(dropping(a));
+  EXPECT_EQ(this->counts(), (queue_counts{.cancelled = 1}));
+  this->apply(dropping(b));
+  EXPECT_EQ(this->counts(), queue_counts{});
+  EXPECT_EQ(this->counts(2), queue_counts{}) << "another queue is not touched";
+}
+
+TYPED_TEST_P(store_suite, CountsAreKeptForEachQueue) {
+  this->apply(adding(a_job(1)), adding(a_job(2, "mail")), adding(a_job(3)), adding(a_job(4)),
+              dropping(a_job(3)));
+  EXPECT_EQ(this->counts(1), (queue_counts{.ready = 2, .bytes = 2 * weight_of(a_job(1).spec)}));
+  EXPECT_EQ(this->counts(2), (queue_counts{.ready = 1, .bytes = weight_of(a_job(2).spec)}));
+}
+
+// ---- moving and dropping
+
+TYPED_TEST_P(store_suite, AMoveStoresWhatItSaysAndKeepsTheRest) {
+  job j = a_job(1);
+  j.spec.run_at = start;
+  j.spec.metadata = "{}";
+  this->apply(adding(j));
+  this->apply(moving(j, job_state::retrying,
+                     {.due_at = start + milliseconds(7),
+                      .attempts = 1,
+                      .error = attempt_error{1, start, "timeout", "late", "at f"}}));
+  j.state = job_state::retrying;
+  j.due_at = start + milliseconds(7);
+  j.attempts = 1;
+  j.errors.push_back({1, start, "timeout", "late", "at f"});
+  EXPECT_EQ(this->get(1), j);
+
+  this->apply(moving(j, job_state::ready, {.turn = 50, .priority = 3}));
+  j.state = job_state::ready;
+  j.due_at = {};
+  j.turn = 50;
+  j.spec.priority = 3;
+  EXPECT_EQ(this->get(1), j);
+  EXPECT_EQ(this->ready(), ids{1});
+
+  this->apply(moving(j, job_state::done,
+                     {.due_at = start + milliseconds(99),
+                      .attempts = 2,
+                      .ended_at = start + milliseconds(9),
+                      .result = payload{"{}", content_type::json}}));
+  j.state = job_state::done;
+  j.due_at = start + milliseconds(99);
+  j.attempts = 2;
+  j.ended_at = start + milliseconds(9);
+  j.result = payload{"{}", content_type::json};
+  EXPECT_EQ(this->get(1), j);
+  EXPECT_EQ(this->ready(), ids{});
+
+  this->apply(moving(j, job_state::ready, {.attempts = 0, .ended_at = unix_time{}}));
+  j.state = job_state::ready;
+  j.due_at = {};
+  j.attempts = 0;
+  j.ended_at = {};
+  EXPECT_EQ(this->get(1), j);
+  this->reopen();
+  EXPECT_EQ(this->get(1), j);
+}
+
+TYPED_TEST_P(store_suite, OneBatchMayAddMoveAndDropTheSameJob) {
+  job j = a_job(1);
+  job dead = j;
+  dead.state = job_state::dead;
+  this->apply(adding(j), moving(j, job_state::dead), adding(a_job(2)), dropping(dead));
+  EXPECT_FALSE(this->has(1));
+  EXPECT_EQ(this->counts(), (queue_counts{.ready = 1, .bytes = weight_of(a_job(2).spec)}));
+}
+
+TYPED_TEST_P(store_suite, OnlyTheNewestErrorsAreKept) {
+  job j = a_job(1);
+  this->apply(adding(j));
+  for (std::uint32_t n = 1; n <= limits::errors_max + 3; ++n) {
+    const attempt_error e{n, start + milliseconds(n), "t", "m" + std::to_string(n), ""};
+    this->apply(moving(j, job_state::ready, {.attempts = n, .error = e}));
+    j.errors.push_back(e);
+    j.attempts = n;
+    if (j.errors.size() > limits::errors_max) j.errors.erase(j.errors.begin());
+    ASSERT_EQ(this->get(1), j);
+  }
+  EXPECT_EQ(j.errors.size(), limits::errors_max);
+  EXPECT_EQ(j.errors.front().attempt, 4U);
+}
+
+TYPED_TEST_P(store_suite, ADroppedJobIsGone) {
+  this->apply(adding(a_job(1)), adding(a_job(2)));
+  this->apply(dropping(a_job(1)));
+  EXPECT_FALSE(this->has(1));
+  EXPECT_EQ(this->ready(), ids{2});
+  this->reopen();
+  EXPECT_FALSE(this->has(1));
+}
+
+// ---- unique keys
+
+TYPED_TEST_P(store_suite, ASecondJobOfAKeyIsRefusedAndTheFirstNamed) {
+  this->apply(adding(with_key(a_job(1), "k")));
+  const auto conflicts = this->apply(adding(a_job(2)), adding(with_key(a_job(3), "k")),
+                                     adding(with_key(a_job(4), "other")));
+  ASSERT_EQ(conflicts.size(), 1U);
+  EXPECT_EQ(conflicts[0].index, 1U);
+  EXPECT_EQ(conflicts[0].holder, 1U);
+  EXPECT_FALSE(this->has(3));
+  EXPECT_EQ(this->ready(), (ids{1, 2, 4}));
+  EXPECT_EQ(this->counts().ready, 3U);
+}
+
+TYPED_TEST_P(store_suite, AKeyIsOfItsQueueAlone) {
+  EXPECT_TRUE(this->apply(adding(with_key(a_job(1), "k")), adding(with_key(a_job(2, "mail"), "k")))
+                  .empty());
+}
+
+TYPED_TEST_P(store_suite, AKeyIsTakenWithinABatchInOrder) {
+  const job first = with_key(a_job(1), "k");
+  const auto conflicts = this->apply(adding(first), adding(with_key(a_job(2), "k")),
+                                     dropping(first), adding(with_key(a_job(3), "k")));
+  ASSERT_EQ(conflicts.size(), 1U);
+  EXPECT_EQ(conflicts[0].index, 1U);
+  EXPECT_EQ(conflicts[0].holder, 1U);
+  EXPECT_EQ(this->ready(), ids{3});
+}
+
+TYPED_TEST_P(store_suite, FreeingAKeyLetsTheNextJobHaveIt) {
+  for (const unique_until until : {unique_until::started, unique_until::done}) {
+    const auto n = static_cast<job_id>(until) * 10;
+    const std::string key = "k" + std::to_string(n);
+    const job first = with_key(a_job(n + 1), key, until);
+    this->apply(adding(first));
+    this->apply(freeing_key(first));
+    EXPECT_TRUE(this->apply(adding(with_key(a_job(n + 2), key, until))).empty());
+    this->apply(freeing_key(first));
+    const auto third = this->apply(adding(with_key(a_job(n + 3), key, until)));
+    ASSERT_EQ(third.size(), 1U) << "only the holder frees a key";
+    EXPECT_EQ(third[0].holder, n + 2);
+  }
+}
+
+TYPED_TEST_P(store_suite, AMoveAndADropFreeTheKeyOfTheJob) {
+  job one = with_key(a_job(1), "one");
+  const job two = with_key(a_job(2), "two");
+  const job three = with_key(a_job(3), "three");
+  this->apply(adding(one), adding(two), adding(three));
+  this->apply(moving(one, job_state::dead, {.free_key = true}), dropping(two),
+              moving(three, job_state::retrying));
+  EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "one"))).empty());
+  EXPECT_TRUE(this->apply(adding(with_key(a_job(5), "two"))).empty());
+  EXPECT_EQ(this->apply(adding(with_key(a_job(6), "three"))).size(), 1U);
+  one.state = job_state::dead;
+  this->apply(dropping(one));
+  const auto held = this->apply(adding(with_key(a_job(7), "one")));
+  ASSERT_EQ(held.size(), 1U) << "a former holder frees nothing";
+  EXPECT_EQ(held[0].holder, 4U);
+}
+
+TYPED_TEST_P(store_suite, AKeyForATimeOutlivesItsJobAndEndsByTheClock) {
+  const auto lasts = milliseconds(100);
+  job first = with_key(a_job(1), "k", unique_until::elapsed, lasts);
+  this->apply(adding(first));
+  this->apply(freeing_key(first));
+  this->apply(dropping(first));
+  const auto again = [&](job_id id, milliseconds after) {
+    job j = with_key(a_job(id), "k", unique_until::elapsed, lasts);
+    j.created_at = start + after;
+    return this->apply_at(j.created_at, adding(j));
+  };
+  const auto early = again(2, milliseconds(99));
+  ASSERT_EQ(early.size(), 1U);
+  EXPECT_EQ(early[0].holder, 1U);
+  this->reopen();
+  EXPECT_EQ(again(3, milliseconds(99)).size(), 1U) << "it outlives the process too";
+  EXPECT_TRUE(again(4, milliseconds(100)).empty());
+  const auto next = again(5, milliseconds(199));
+  ASSERT_EQ(next.size(), 1U) << "the new holder's time has begun";
+  EXPECT_EQ(next[0].holder, 4U);
+  EXPECT_TRUE(again(6, milliseconds(200)).empty());
+}
+
+TYPED_TEST_P(store_suite, AKeyThatHasElapsedCanBeTakenByAnyForm) {
+  this->apply(adding(with_key(a_job(1), "k", unique_until::elapsed, milliseconds(10))));
+  const job second = with_key(a_job(2), "k", unique_until::done);
+  const unix_time later = start + milliseconds(10);
+  EXPECT_TRUE(this->apply_at(later, adding(second)).empty());
+  EXPECT_EQ(this->apply_at(later + std::chrono::hours(9), adding(with_key(a_job(3), "k"))).size(),
+            1U);
+  this->apply_at(later, freeing_key(second));
+  EXPECT_TRUE(this->apply_at(later, adding(with_key(a_job(4), "k"))).empty());
+}
+
+TYPED_TEST_P(store_suite, KeysAreThereAfterReopening) {
+  this->apply(adding(with_key(a_job(1), "k")));
+  this->reopen();
+  EXPECT_EQ(this->apply(adding(with_key(a_job(2), "k"))).size(), 1U);
+}
+
+// ---- groups
+
+TYPED_TEST_P(store_suite, AGroupIsAddedWholeOrNotAtAll) {
+  this->apply(adding(with_key(a_job(1), "k")));
+  const auto conflicts =
+      this->apply(adding(a_job(2), 1), adding(with_key(a_job(3), "k"), 1), adding(a_job(4), 1),
+                  adding(a_job(5), 2), adding(a_job(6), 2), adding(a_job(7)));
+  ASSERT_EQ(conflicts.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(conflicts[i].index, i);
+    EXPECT_EQ(conflicts[i].holder, i == 1 ? 1U : 0U);
+  }
+  EXPECT_EQ(this->ready(), (ids{1, 5, 6, 7}));
+  EXPECT_EQ(this->counts().ready, 4U);
+}
+
+TYPED_TEST_P(store_suite, AGroupThatWasRefusedTookNoKeys) {
+  this->apply(adding(with_key(a_job(1), "k")));
+  EXPECT_EQ(
+      this->apply(adding(with_key(a_job(2), "free"), 9), adding(with_key(a_job(3), "k"), 9)).size(),
+      2U);
+  EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "free"))).empty());
+}
+
+TYPED_TEST_P(store_suite, TwoOfAGroupWithOneKeyRefuseTheGroup) {
+  const auto conflicts =
+      this->apply(adding(with_key(a_job(1), "k"), 3), adding(with_key(a_job(2, "mail"), "k"), 3),
+                  adding(with_key(a_job(3), "k"), 3));
+  ASSERT_EQ(conflicts.size(), 3U);
+  EXPECT_EQ(conflicts[0].holder, 0U);
+  EXPECT_EQ(conflicts[1].holder, 0U);
+  EXPECT_EQ(conflicts[2].holder, 1U);
+  EXPECT_EQ(this->ready(), ids{});
+  EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "k"))).empty());
+}
+
+// ---- the order of ready jobs
+
+TYPED_TEST_P(store_suite, ReadyJobsComeByPriorityThenTurn) {
+  const auto put = [&](job_id id, std::int64_t priority, std::uint64_t turn) {
+    job j = a_job(id);
+    j.spec.priority = priority;
+    j.turn = turn;
+    this->apply(adding(j));
+  };
+  put(1, 0, 10);
+  put(2, 5, 11);
+  put(3, -1, 1);
+  put(4, 5, 3);
+  put(5, limits::priority_max, 99);
+  put(6, -limits::priority_max, 2);
+  put(7, 0, 9);
+  this->apply(adding(a_job(8, "mail")));
+  const ids order{5, 4, 2, 7, 1, 3, 6};
+  EXPECT_EQ(this->ready(), order);
+  EXPECT_EQ(this->ready(2), ids{8});
+  EXPECT_EQ(this->ready(1, {5, 3}), (ids{2, 7, 1, 3, 6})) << "after, not from";
+  EXPECT_EQ(this->ready(1, {5, 11}), (ids{7, 1, 3, 6}));
+  EXPECT_EQ(this->ready(1, {3, 0}), (ids{7, 1, 3, 6})) << "a position without a job";
+  EXPECT_EQ(this->ready(1, {-limits::priority_max, 2}), ids{});
+
+  ids paged;
+  position after;
+  while (true) {
+    const auto page = must(this->it->ready_after(1, after, {.jobs = 2}));
+    if (page.empty()) break;
+    EXPECT_LE(page.size(), 2U);
+    for (const auto& j : page) paged.push_back(j->id);
+    after = {page.back()->spec.priority, page.back()->turn};
+  }
+  EXPECT_EQ(paged, order);
+}
+
+TYPED_TEST_P(store_suite, APageOfReadyJobsEndsAtItsLimits) {
+  for (job_id id = 1; id <= 10; ++id) {
+    job j = a_job(id);
+    j.spec.args.data.assign(1000, 'x');
+    this->apply(adding(j));
+  }
+  const auto each = weight_of(this->get(1).spec);
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 3}), (ids{1, 2, 3}));
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 0}), ids{});
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 1}), ids{1}) << "never stuck at a large job";
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 2 * each}), (ids{1, 2}));
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 2 * each + 1}), (ids{1, 2, 3}));
+  EXPECT_EQ(this->ready(1, {}, {.jobs = 100, .bytes = 1000 * each}).size(), 10U);
+}
+
+TYPED_TEST_P(store_suite, OnlyReadyJobsAreReady) {
+  job_id id = 0;
+  for (const job_state s : {job_state::scheduled, job_state::ready, job_state::retrying,
+                            job_state::done, job_state::dead, job_state::cancelled}) {
+    job j = a_job(++id);
+    j.state = s;
+    this->apply(adding(j));
+  }
+  EXPECT_EQ(this->ready(), ids{2});
+}
+
+// ---- what is due
+
+TYPED_TEST_P(store_suite, DueJobsComeInOrderWhateverTheirState) {
+  const auto put = [&](job_id id, job_state s, int due) {
+    job j = a_job(id);
+    j.state = s;
+    j.due_at = start + milliseconds(due);
+    this->apply(adding(j));
+  };
+  put(1, job_state::scheduled, 30);
+  put(2, job_state::retrying, 10);
+  put(3, job_state::done, 20);
+  put(4, job_state::dead, 50);
+  put(5, job_state::cancelled, 40);
+  put(6, job_state::scheduled, 20);
+  this->apply(adding(a_job(7)));
+  const auto due = [&](int when, std::size_t limit) {
+    return must(this->it->due(start + milliseconds(when), limit));
+  };
+  EXPECT_EQ(ids_of(due(100, 10).jobs), (ids{2, 3, 6, 1, 5, 4}));
+  EXPECT_FALSE(due(100, 10).next);
+  EXPECT_EQ(due(9, 10).jobs.size(), 0U);
+  EXPECT_EQ(due(9, 10).next, start + milliseconds(10));
+  EXPECT_EQ(ids_of(due(20, 10).jobs), (ids{2, 3, 6})) << "due at its very time";
+  EXPECT_EQ(due(20, 10).next, start + milliseconds(30));
+  EXPECT_EQ(ids_of(due(100, 2).jobs), (ids{2, 3}));
+  EXPECT_EQ(due(100, 2).next, start + milliseconds(20)) << "of all the others";
+  EXPECT_EQ(this->get(2), *due(100, 1).jobs.at(0));
+
+  this->apply(moving(this->get(2), job_state::ready));
+  this->apply(dropping(this->get(3)));
+  EXPECT_EQ(ids_of(due(100, 10).jobs), (ids{6, 1, 5, 4}));
+  this->reopen();
+  EXPECT_EQ(ids_of(due(100, 10).jobs), (ids{6, 1, 5, 4}));
+}
+
+TYPED_TEST_P(store_suite, APageOfDueJobsIsBoundedInBytes) {
+  for (job_id id = 1; id <= 4; ++id) {
+    job j = a_job(id);
+    j.state = job_state::scheduled;
+    j.due_at = start + milliseconds(id);
+    j.spec.args.data.assign(page_limit{}.bytes - 1000, 'x');
+    this->apply(adding(j));
+  }
+  const auto page = must(this->it->due(start + milliseconds(100), 1000));
+  EXPECT_EQ(ids_of(page.jobs), (ids{1, 2}));
+  EXPECT_EQ(page.next, start + milliseconds(3));
+}
+
+// ---- who goes when a queue is full
+
+TYPED_TEST_P(store_suite, VictimsAreTheLeastUrgent) {
+  const auto put = [&](job_id id, std::int64_t priority) {
+    job j = a_job(id);
+    j.spec.priority = priority;
+    this->apply(adding(j));
+  };
+  for (job_id id = 1; id <= 3; ++id) put(id, 5);
+  for (job_id id = 4; id <= 6; ++id) put(id, -5);
+  put(7, 0);
+  this->apply(adding(a_job(8, "mail")));
+  EXPECT_EQ(this->victims(victim::oldest, 2), (ids{4, 5}));
+  EXPECT_EQ(this->victims(victim::newest, 2), (ids{6, 5}));
+  EXPECT_EQ(this->victims(victim::oldest, 100), (ids{4, 5, 6, 7, 1, 2, 3}));
+  EXPECT_EQ(this->victims(victim::newest, 100), (ids{6, 5, 4, 7, 3, 2, 1}));
+  const auto odd = [](job_id id) { return id % 2 == 1; };
+  EXPECT_EQ(this->victims(victim::oldest, 3, odd), (ids{4, 6, 2}));
+  EXPECT_EQ(this->victims(victim::newest, 3, odd), (ids{6, 4, 2}));
+  EXPECT_EQ(this->victims(victim::oldest, 3, [](job_id) { return true; }), ids{});
+  EXPECT_EQ(this->victims(victim::oldest, 0), ids{});
+}
+
+TYPED_TEST_P(store_suite, APageOfVictimsIsBoundedInBytes) {
+  for (job_id id = 1; id <= 4; ++id) {
+    job j = a_job(id);
+    j.spec.priority = id == 1 ? -1 : 0;
+    j.spec.args.data.assign(page_limit{}.bytes - 1000, 'x');
+    this->apply(adding(j));
+  }
+  EXPECT_EQ(this->victims(victim::oldest, 1000), (ids{1, 2}));
+  EXPECT_EQ(this->victims(victim::newest, 1000), (ids{1, 4}));
+}
+
+TYPED_TEST_P(store_suite, VictimsLookAtNoMoreThanTheyMust) {
+  for (job_id id = 1; id <= 50; ++id) this->apply(adding(a_job(id)));
+  int asked = 0;
+  const auto skip = [&](job_id id) {
+    ++asked;
+    return id <= 3;
+  };
+  EXPECT_EQ(this->victims(victim::oldest, 2, skip), (ids{4, 5}));
+  EXPECT_LE(asked, 5);
+}
+
+// ---- lists
+
+TYPED_TEST_P(store_suite, AListIsFilteredAndPaged) {
+  for (job_id id = 1; id <= 30; ++id) {
+    job j = a_job(id, id % 2 == 0 ? "mail" : "default");
+    if (id % 3 == 0) j.state = job_state::dead;
+    if (id % 5 == 0) j.spec.kind = "five";
+    this->apply(adding(j));
+  }
+  const auto all = [&](const job_filter& filter, std::size_t limit) {
+    ids found;
+    job_id after = 0;
+    for (int pages = 0; pages < 100; ++pages) {
+      const job_page page = must(this->it->list(filter, after, limit));
+      EXPECT_LE(page.jobs.size(), limit);
+      for (const job& j : page.jobs) found.push_back(j.id);
+      if (!page.cursor) return found;
+      EXPECT_GT(*page.cursor, after) << "a cursor that does not go on";
+      after = *page.cursor;
+    }
+    ADD_FAILURE() << "a list without an end";
+    return found;
+  };
+  for (const std::size_t limit : {1U, 2U, 3U, 7U, 100U}) {
+    ids every;
+    for (job_id id = 1; id <= 30; ++id) every.push_back(id);
+    EXPECT_EQ(all({}, limit), every);
+    EXPECT_EQ(all({.queue = 2}, limit).size(), 15U);
+    EXPECT_EQ(all({.state = job_state::dead}, limit), (ids{3, 6, 9, 12, 15, 18, 21, 24, 27, 30}));
+    EXPECT_EQ(all({.queue = 1, .state = job_state::dead}, limit), (ids{3, 9, 15, 21, 27}));
+    EXPECT_EQ(all({.queue = 1, .state = job_state::ready, .kind = "five"}, limit), (ids{5, 25}));
+    EXPECT_EQ(all({.kind = "five"}, limit), (ids{5, 10, 15, 20, 25, 30}));
+    EXPECT_EQ(all({.queue = 9}, limit), ids{});
+    EXPECT_EQ(all({.state = job_state::retrying}, limit), ids{});
+  }
+  EXPECT_EQ(must(this->it->list({}, 28, 10)).jobs.at(0), this->get(29));
+  EXPECT_FALSE(must(this->it->list({}, 0, 30)).cursor) << "nothing is left";
+}
+
+TYPED_TEST_P(store_suite, TheWorkOfOnePageIsBounded) {
+  constexpr job_id count = 3000;
+  batch many;
+  many.now = start;
+  for (job_id id = 1; id <= count; ++id) {
+    job j = a_job(id);
+    if (id == count) j.spec.kind = "rare";
+    many.changes.push_back(adding(j));
+  }
+  must(this->it->apply(many));
+  const job_filter rare{.kind = "rare"};
+  const auto first = must(this->it->list(rare, 0, 1));
+  EXPECT_TRUE(first.jobs.empty());
+  ASSERT_TRUE(first.cursor) << "the page ended before it had looked at all";
+  job_id after = 0;
+  for (int pages = 1; pages < 10; ++pages) {
+    const auto page = must(this->it->list(rare, after, 1));
+    if (!page.jobs.empty()) {
+      EXPECT_EQ(page.jobs[0].id, count);
+      return;
+    }
+    ASSERT_TRUE(page.cursor);
+    after = *page.cursor;
+  }
+  ADD_FAILURE() << "not found within ten pages";
+}
+
+// ---- what outlives the process
+
+TYPED_TEST_P(store_suite, IdsUpToNeverGoesBack) {
+  batch b;
+  b.now = start;
+  b.ids_up_to = 5000;
+  must(this->it->apply(b));
+  this->apply(adding(a_job(1)));  // zero: nothing to say
+  b.ids_up_to = 10;
+  must(this->it->apply(b));
+  EXPECT_EQ(this->reopen().ids_up_to, 5000U);
+  b.ids_up_to = (std::uint64_t{1} << 53) - 1;
+  must(this->it->apply(b));
+  EXPECT_EQ(this->reopen().ids_up_to, (std::uint64_t{1} << 53) - 1);
+}
+
+TYPED_TEST_P(store_suite, QueueSettingsComeBack) {
+  queue_options o{.capacity_jobs = 1,
+                  .capacity_bytes = std::uint64_t{1} << 62,
+                  .when_full = overflow::latest,
+                  .paused = true,
+                  .lease_for = milliseconds(1),
+                  .keep_done = milliseconds(2),
+                  .keep_results = milliseconds(3),
+                  .keep_dead = milliseconds(4)};
+  this->apply(adding(a_job(1, "mail")));
+  this->apply(setting(3, "a.b_c-d/e:f", o), setting(2, "mail", o), setting(10'000, "far"));
+  const auto all = this->reopen();
+  ASSERT_EQ(all.queues.size(), 4U);
+  std::set<queue_number> seen;
+  for (const auto& q : all.queues) {
+    seen.insert(q.number);
+    if (q.number == 3) {
+      EXPECT_EQ(q.name, "a.b_c-d/e:f");
+      EXPECT_EQ(q.options, o);
+    } else if (q.number == 2) {
+      EXPECT_EQ(q.options, o);
+      EXPECT_EQ(q.counts.ready, 1U) << "setting a queue leaves its counts alone";
+    } else {
+      EXPECT_EQ(q.options, queue_options{});
+    }
+  }
+  EXPECT_EQ(seen, (std::set<queue_number>{1, 2, 3, 10'000}));
+}
+
+TYPED_TEST_P(store_suite, SavedLeasesComeBackForJobsThatAreStillReady) {
+  const auto lease = [](std::uint64_t key) {
+    return change::lease_record{key, "worker \xff", start + milliseconds(60), start};
+  };
+  std::vector<job> jobs;
+  for (job_id id = 1; id <= 4; ++id) jobs.push_back(a_job(id, id == 4 ? "mail" : "default"));
+  for (const job& j : jobs) this->apply(adding(j));
+  const std::uint64_t largest = (std::uint64_t{1} << 53) - 1;
+  this->apply(saving_lease(jobs[0], lease(11)), saving_lease(jobs[1], lease(12)),
+              saving_lease(jobs[2], lease(13)), saving_lease(jobs[3], lease(largest)));
+  this->apply(dropping(jobs[1]), moving(jobs[2], job_state::dead));
+  auto all = this->reopen();
+  ASSERT_EQ(all.leases.size(), 2U);
+  if (all.leases[0].it->id != 1) std::swap(all.leases[0], all.leases[1]);
+  EXPECT_EQ(*all.leases[0].it, jobs[0]);
+  EXPECT_EQ(all.leases[0].queue, 1U);
+  EXPECT_EQ(all.leases[0].lease.key, 11U);
+  EXPECT_EQ(all.leases[0].lease.worker, "worker \xff");
+  EXPECT_EQ(all.leases[0].lease.until, start + milliseconds(60));
+  EXPECT_EQ(all.leases[0].lease.began, start);
+  EXPECT_EQ(*all.leases[1].it, jobs[3]);
+  EXPECT_EQ(all.leases[1].queue, 2U);
+  EXPECT_EQ(all.leases[1].lease.key, largest);
+  this->apply(dropping_leases());
+  EXPECT_TRUE(this->reopen().leases.empty());
+}
+
+TYPED_TEST_P(store_suite, ALeaseSavedAgainReplacesTheFirst) {
+  this->apply(adding(a_job(1)));
+  this->apply(saving_lease(a_job(1), {1, "a", start, start}));
+  this->apply(saving_lease(a_job(1), {2, "b", start, start}));
+  const auto all = this->reopen();
+  ASSERT_EQ(all.leases.size(), 1U);
+  EXPECT_EQ(all.leases[0].lease.key, 2U);
+}
+
+TYPED_TEST_P(store_suite, AnEmptyBatchAndAFlushDoNoHarm) {
+  this->apply();
+  must(this->it->flush());
+  this->apply(adding(a_job(1)));
+  must(this->it->flush());
+  EXPECT_TRUE(this->has(1));
+  EXPECT_FALSE(this->it->describe().empty());
+}
+
+// ---- looking from another thread
+
+TYPED_TEST_P(store_suite, AReaderSeesWhatWasAppliedBefore) {
+  auto reader = this->it->reader();
+  EXPECT_FALSE(must(reader->get(1)));
+  this->apply(adding(a_job(1)), adding(a_job(2, "mail")));
+  EXPECT_EQ(must(reader->get(1)), a_job(1));
+  EXPECT_EQ(ids_of(must(reader->list({}, 0, 10)).jobs), (ids{1, 2}));
+  this->apply(setting(4, "late"), dropping(a_job(1)));
+  job late = a_job(5);
+  late.spec.queue = "late";
+  change add = adding(late);
+  add.queue = 4;
+  this->apply(std::move(add));
+  EXPECT_FALSE(must(reader->get(1)));
+  EXPECT_EQ(must(reader->get(5)), late);
+}
+
+TYPED_TEST_P(store_suite, AReaderOnAnotherThreadSeesWholeBatches) {
+  auto reader = this->it->reader();
+  std::atomic<bool> ended{false};
+  std::size_t looks = 0;
+  std::thread looking([&] {
+    do {
+      const auto page = must(reader->list({}, 0, 1000));
+      EXPECT_EQ(page.jobs.size() % 3, 0U) << "part of a batch was seen";
+      ++looks;
+    } while (!ended);
+  });
+  for (job_id id = 1; id <= 900; id += 3) {
+    this->apply(adding(a_job(id)), adding(a_job(id + 1)), adding(a_job(id + 2)));
+    if (id % 2 == 0)
+      this->apply(dropping(a_job(id)), dropping(a_job(id + 1)), dropping(a_job(id + 2)));
+  }
+  ended = true;
+  looking.join();
+  EXPECT_GT(looks, 0U);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    store_suite, ANewStoreIsEmpty, AJobComesBackAsItWasAdded, EachOptionAloneComesBack,
+    OddBytesComeBackAsTheyWere, TheLargestArgsAndResultFit, CountsFollowEveryChange,
+    CountsAreKeptForEachQueue, AMoveStoresWhatItSaysAndKeepsTheRest,
+    OneBatchMayAddMoveAndDropTheSameJob, OnlyTheNewestErrorsAreKept, ADroppedJobIsGone,
+    ASecondJobOfAKeyIsRefusedAndTheFirstNamed, AKeyIsOfItsQueueAlone,
+    AKeyIsTakenWithinABatchInOrder, FreeingAKeyLetsTheNextJobHaveIt,
+    AMoveAndADropFreeTheKeyOfTheJob, AKeyForATimeOutlivesItsJobAndEndsByTheClock,
+    AKeyThatHasElapsedCanBeTakenByAnyForm, KeysAreThereAfterReopening, AGroupIsAddedWholeOrNotAtAll,
+    AGroupThatWasRefusedTookNoKeys, TwoOfAGroupWithOneKeyRefuseTheGroup,
+    ReadyJobsComeByPriorityThenTurn, APageOfReadyJobsEndsAtItsLimits, OnlyReadyJobsAreReady,
+    DueJobsComeInOrderWhateverTheirState, APageOfDueJobsIsBoundedInBytes, VictimsAreTheLeastUrgent,
+    APageOfVictimsIsBoundedInBytes, VictimsLookAtNoMoreThanTheyMust, AListIsFilteredAndPaged,
+    TheWorkOfOnePageIsBounded, IdsUpToNeverGoesBack, QueueSettingsComeBack,
+    SavedLeasesComeBackForJobsThatAreStillReady, ALeaseSavedAgainReplacesTheFirst,
+    AnEmptyBatchAndAFlushDoNoHarm, AReaderSeesWhatWasAppliedBefore,
+    AReaderOnAnotherThreadSeesWholeBatches);
+
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,208 @@
+#pragma once
+
+// The words in which the tests of a store are written: jobs, changes of jobs, and what is there.
+//
+// A Kind says how a store comes to be, and gives the same contents each time it is opened:
+//
+//   struct memory_kind {
+//     std::unique_ptr<store> open() { return make_memory_store({.contents = contents}); }
+//     std::shared_ptr<memory_contents> contents = make_memory_contents();
+//   };
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobs/store/store.hpp"
+
+namespace sluice::jobs {
+
+// Found by GoogleTest, so that a comparison that fails says which job.
+inline void PrintTo(const job& j, std::ostream* out) {  // NOLINT(readability-identifier-naming)
+  *out << "job " << j.id << " of " << j.spec.queue << ", " << to_string(j.state) << ", priority "
+       << j.spec.priority << ", turn " << j.turn << ", due " << j.due_at.ms << ", ended "
+       << j.ended_at.ms << ", attempts " << j.attempts << ", errors " << j.errors.size()
+       << ", args of " << j.spec.args.data.size() << " bytes";
+}
+
+}  // namespace sluice::jobs
+
+namespace sluice::jobs::testing {
+
+using op = change::op;
+
+inline constexpr unix_time start{1'767'225'600'000};
+
+// A job as the engine would add it: ready, its turn its id.
+inline job a_job(job_id id, std::string queue = "default") {
+  job j;
+  j.id = id;
+  j.turn = id;
+  j.created_at = start;
+  j.spec.queue = std::move(queue);
+  j.spec.kind = "count";
+  j.spec.args = {R"({"n":)" + std::to_string(id) + "}", content_type::json};
+  return j;
+}
+
+inline job with_key(job j, std::string key, unique_until until = unique_until::done,
+                    milliseconds lasts = milliseconds(0)) {
+  j.spec.unique = {std::move(key), until, lasts};
+  return j;
+}
+
+inline queue_number number_of(const std::string& queue) {
+  return queue == "default" ? 1U : queue == "mail" ? 2U : 3U;
+}
+
+inline change adding(job j, std::uint32_t group = 0) {
+  change c;
+  c.what = op::add;
+  c.queue = number_of(j.spec.queue);
+  c.group = group;
+  c.it = std::make_shared<const job>(std::move(j));
+  return c;
+}
+
+// A change of `j` as it is now.
+inline change about(op what, const job& j) {
+  change c;
+  c.what = what;
+  c.queue = number_of(j.spec.queue);
+  c.id = j.id;
+  c.from = j.state;
+  c.weight = weight_of(j.spec);
+  return c;
+}
+
+// The members of `how` are what the store is to change.
+inline change moving(const job& j, job_state to, change::moved how = {}) {
+  change c = about(op::move, j);
+  c.to = to;
+  if (how.free_key) c.it = std::make_shared<const job>(j);
+  c.how = std::make_unique<change::moved>(std::move(how));
+  return c;
+}
+
+inline change dropping(const job& j) {
+  change c = about(op::drop, j);
+  if (!j.spec.unique.key.empty()) c.it = std::make_shared<const job>(j);
+  return c;
+}
+
+inline change freeing_key(const job& j) {
+  change c = about(op::free_key, j);
+  c.it = std::make_shared<const job>(j);
+  return c;
+}
+
+inline change setting(queue_number number, std::string name, queue_options options = {}) {
+  change c;
+  c.what = op::set_queue;
+  c.queue = number;
+  c.settings = std::make_unique<change::queue_settings>();
+  c.settings->name = std::move(name);
+  c.settings->options = options;
+  return c;
+}
+
+inline change saving_lease(const job& j, change::lease_record lease) {
+  change c = about(op::save_lease, j);
+  c.lease = std::make_unique<change::lease_record>(std::move(lease));
+  return c;
+}
+
+inline change dropping_leases() {
+  change c;
+  c.what = op::drop_leases;
+  return c;
+}
+
+template <class... Changes>
+batch a_batch(unix_time now, Changes... changes) {
+  batch b;
+  b.now = now;
+  (b.changes.push_back(std::move(changes)), ...);
+  return b;
+}
+
+inline std::vector<job_id> ids_of(const std::vector<job_ptr>& jobs) {
+  std::vector<job_id> ids;
+  for (const job_ptr& j : jobs) ids.push_back(j->id);
+  return ids;
+}
+
+inline std::vector<job_id> ids_of(const std::vector<job>& jobs) {
+  std::vector<job_id> ids;
+  for (const job& j : jobs) ids.push_back(j.id);
+  return ids;
+}
+
+template <class T>
+T must(result<T> r) {
+  EXPECT_TRUE(r.has_value()) << (r ? std::string() : r.error().message);
+  check(r.has_value(), "test", "a call of the store to succeed");
+  return std::move(*r);
+}
+
+using ids = std::vector<job_id>;
+
+// A store of the kind with two queues: 1 is "default", 2 is "mail".
+template <class Kind>
+class store_words : public ::testing::Test {
+ protected:
+  store_words() {
+    it = kind.open();
+    must(it->load());
+    apply(setting(1, "default"), setting(2, "mail"));
+  }
+
+  // Closes the store, opens it again, and gives what it has kept.
+  store::contents reopen() {
+    it.reset();
+    it = kind.open();
+    return must(it->load());
+  }
+  queue_counts counts(queue_number queue = 1) {
+    for (auto& q : reopen().queues) {
+      if (q.number == queue) return q.counts;
+    }
+    ADD_FAILURE() << "no queue " << queue;
+    return {};
+  }
+
+  template <class... Changes>
+  std::vector<conflict> apply_at(unix_time when, Changes... changes) {
+    return must(it->apply(a_batch(when, std::move(changes)...)));
+  }
+  template <class... Changes>
+  std::vector<conflict> apply(Changes... changes) {
+    return apply_at(now, std::move(changes)...);
+  }
+
+  job get(job_id id) {
+    auto found = must(it->get(id));
+    EXPECT_TRUE(found.has_value()) << "no job " << id;
+    return found ? *found : job{};
+  }
+  bool has(job_id id) { return must(it->get(id)).has_value(); }
+  ids ready(queue_number queue = 1, position after = {}, page_limit limit = {}) {
+    return ids_of(must(it->ready_after(queue, after, limit)));
+  }
+  ids victims(victim which, std::size_t limit, std::function<bool(job_id)> skip = {}) {
+    if (!skip) skip = [](job_id) { return false; };
+    return ids_of(must(it->victims(1, which, limit, skip)));
+  }
+
+  Kind kind;
+  std::unique_ptr<store> it;
+  unix_time now = start;
+};
+
+}  // namespace sluice::jobs::testing
