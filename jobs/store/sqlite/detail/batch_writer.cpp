@@ -1,0 +1,298 @@
+#include "jobs/store/sqlite/detail/batch_writer.hpp"
+
+#include <utility>
+
+#include "jobs/store/groups.hpp"
+#include "jobs/store/sqlite/detail/errors_json.hpp"
+#include "jobs/store/sqlite/detail/job_row.hpp"
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+constexpr const char* object = "sluice::jobs::sqlite_store";
+// Keys that expire while nobody takes them again go so many at a time, and no fewer than a batch
+// can add.
+constexpr std::int64_t expired_keys_at_once = 1000;
+
+std::int64_t signed_of(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+bool batch_writer::prepare(connection& on) {
+  on_ = &on;
+  return plain_.prepare(on) &&
+         add_.prepare(on, "INSERT INTO jobs (" + column_list() + ") VALUES (" +
+                              parameter_list(job_columns.size()) + ")") &&
+         move_.prepare(on,
+                       "UPDATE jobs SET state = ?4, due_at = ?5, turn = coalesce(?6, turn), "
+                       "attempts = nullif(coalesce(?7, attempts), 0), "
+                       "ended_at = nullif(coalesce(?8, ended_at), 0), rank = coalesce(?9, rank), "
+                       "errors = coalesce(?10, errors), result = coalesce(?11, result) "
+                       "WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
+         drop_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
+         read_errors_.prepare(on, "SELECT errors FROM jobs WHERE id = ?1") &&
+         find_key_.prepare(
+             on, "SELECT job, expires_at FROM unique_keys WHERE queue = ?1 AND key = ?2") &&
+         take_key_.prepare(on, "INSERT OR REPLACE INTO unique_keys VALUES (?1, ?2, ?3, ?4)") &&
+         free_key_.prepare(on,
+                           "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3 "
+                           "AND expires_at IS NULL") &&
+         expired_keys_.prepare(on,
+                               "SELECT queue, key FROM unique_keys WHERE expires_at <= ?1 "
+                               "ORDER BY expires_at LIMIT ?2") &&
+         drop_key_.prepare(on, "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2") &&
+         next_expired_.prepare(on,
+                               "SELECT min(expires_at) FROM unique_keys "
+                               "WHERE expires_at IS NOT NULL") &&
+         set_queue_.prepare(
+             on,
+             "INSERT INTO queues (number, name, capacity_jobs, capacity_bytes, when_full, paused, "
+             "lease_for, keep_done, keep_results, keep_dead) "
+             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
+             "ON CONFLICT (number) DO UPDATE SET name = ?2, capacity_jobs = ?3, "
+             "capacity_bytes = ?4, when_full = ?5, paused = ?6, lease_for = ?7, keep_done = ?8, "
+             "keep_results = ?9, keep_dead = ?10") &&
+         count_.prepare(on,
+                        "UPDATE queues SET scheduled = scheduled + ?2, ready = ready + ?3, "
+                        "retrying = retrying + ?4, done = done + ?5, dead = dead + ?6, "
+                        "cancelled = cancelled + ?7, bytes = bytes + ?8 WHERE number = ?1") &&
+         save_lease_.prepare(on, "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6)") &&
+         drop_leases_.prepare(on, "DELETE FROM leases") &&
+         mark_.prepare(on,
+                       "INSERT INTO meta VALUES ('marks', 1) "
+                       "ON CONFLICT (name) DO UPDATE SET value = value + 1") &&
+         ids_up_to_.prepare(on,
+                            "UPDATE meta SET value = ?1 WHERE name = 'ids_up_to' AND value < ?1");
+}
+
+bool batch_writer::write(const batch& b, std::vector<conflict>& conflicts) {
+  deltas_.clear();
+  plain_.clear();
+  if (!forget_expired_keys(b)) return false;
+  for (std::size_t i = 0; i < b.changes.size();) {
+    const change& c = b.changes[i];
+    bool written = false;
+    std::size_t next = i + 1;
+    if (plain_rows::is_plain_add(c)) {
+      check(c.it->id != 0, object, "a job with an id");
+      deltas_.add(c);
+      written = plain_.add(c);
+    } else if (plain_rows::is_plain_drop(c)) {
+      deltas_.add(c);
+      written = plain_.drop(c);
+    } else if (plain_.flush()) {
+      if (c.what == change::op::add) {
+        next = end_of_group(b, i);
+        written = add_group(b, i, next, conflicts);
+      } else {
+        written = write_one(c);
+      }
+    }
+    if (!written) return false;
+    i = next;
+  }
+  if (!plain_.flush()) return false;
+  // Asked to store nothing, it shows that it can: somebody wants to know.
+  if (b.changes.empty() && !mark()) return false;
+  if (b.ids_up_to != 0 && !ids_up_to_.number(1, signed_of(b.ids_up_to)).run()) return false;
+  return write_counts();
+}
+
+std::optional<error> batch_writer::own_error() {
+  auto own = std::exchange(own_error_, std::nullopt);
+  auto of_plain = plain_.own_error();
+  return own ? own : of_plain;
+}
+
+bool batch_writer::write_one(const change& c) {
+  switch (c.what) {
+    case change::op::move:
+      return move(c);
+    case change::op::drop:
+      return drop(c);
+    case change::op::free_key:
+      return free_key(c);
+    case change::op::set_queue:
+      return set_queue(c);
+    case change::op::save_lease:
+      return save_lease(c);
+    case change::op::drop_leases:
+      return drop_leases_.run();
+    case change::op::add:
+      break;
+  }
+  check(false, object, "a change that exists");
+  return false;
+}
+
+bool batch_writer::add_group(const batch& b, std::size_t first, std::size_t end,
+                             std::vector<conflict>& conflicts) {
+  const auto found =
+      conflicts_of_group(b, first, end, [&](const change& c) { return find_holder(c, b.now); });
+  if (!found) return false;
+  conflicts.insert(conflicts.end(), found->begin(), found->end());
+  for (std::size_t i = first; found->empty() && i < end; ++i) {
+    if (!take_key(b.changes[i]) || !add(b.changes[i])) return false;
+  }
+  return true;
+}
+
+std::optional<job_id> batch_writer::find_holder(const change& c, unix_time now) {
+  const reset_at_end ended(find_key_);
+  const int rc = find_key_.number(1, c.queue).text(2, c.it->spec.unique.key).step();
+  if (rc == SQLITE_DONE) return 0;
+  if (rc != SQLITE_ROW) return std::nullopt;
+  const bool has_expired = !find_key_.is_null(1) && find_key_.number(1) <= now.ms;
+  return has_expired ? 0 : static_cast<job_id>(find_key_.number(0));
+}
+
+bool batch_writer::take_key(const change& c) {
+  const unique_key& unique = c.it->spec.unique;
+  if (unique.key.empty()) return true;
+  const bool expires = unique.until == unique_until::elapsed;
+  const unix_time when = c.it->created_at + unique.lasts;
+  if (expires && (!next_expiry_ || when < *next_expiry_)) next_expiry_ = when;
+  return take_key_.number(1, c.queue)
+      .text(2, unique.key)
+      .number(3, signed_of(c.it->id))
+      .number_or_null(4, when.ms, !expires)
+      .run();
+}
+
+bool batch_writer::add(const change& c) {
+  check(c.it->id != 0, object, "a job with an id");
+  deltas_.add(c);
+  std::string errors;
+  bind_job(add_, *c.it, c.queue, errors);
+  return add_.run();
+}
+
+bool batch_writer::move(const change& c) {
+  check(c.how != nullptr, object, "a move that says how");
+  const change::moved& how = *c.how;
+  deltas_.add(c);
+  std::string errors;
+  if (how.error && !add_error(c, errors)) return false;
+  move_.number(1, signed_of(c.id)).number(2, c.queue).number(3, static_cast<int>(c.from));
+  move_.number(4, static_cast<int>(c.to));
+  move_.number_or_null(5, how.due_at.ms, how.due_at == unix_time{});
+  move_.number_or_null(6, signed_of(how.turn), how.turn == 0);
+  move_.number_or_null(7, how.attempts.value_or(0), !how.attempts);
+  move_.number_or_null(8, how.ended_at.value_or(unix_time{}).ms, !how.ended_at);
+  move_.number_or_null(9, -how.priority.value_or(0), !how.priority);
+  how.error ? move_.text(10, errors) : move_.null(10);
+  how.result ? bind_payload(move_, 11, *how.result) : void(move_.null(11));
+  if (!move_.run()) return false;
+  if (sqlite3_changes(on_->handle()) != 1) return missing("moved", c.id);
+  return !how.free_key || free_key(c);
+}
+
+bool batch_writer::add_error(const change& c, std::string& errors) {
+  const reset_at_end ended(read_errors_);
+  const int rc = read_errors_.number(1, signed_of(c.id)).step();
+  if (rc == SQLITE_DONE) return missing("moved", c.id);
+  if (rc != SQLITE_ROW) return false;
+  std::vector<attempt_error> all;
+  if (!read_errors_.is_null(0)) all = errors_from_json(read_errors_.view(0));
+  all.push_back(*c.how->error);
+  if (all.size() > limits::errors_max) {
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(limits::errors_max));
+  }
+  errors = errors_to_json(all);
+  return true;
+}
+
+bool batch_writer::drop(const change& c) {
+  deltas_.add(c);
+  drop_.number(1, signed_of(c.id)).number(2, c.queue).number(3, static_cast<int>(c.from));
+  if (!drop_.run()) return false;
+  if (sqlite3_changes(on_->handle()) != 1) return missing("dropped", c.id);
+  return !c.it || free_key(c);
+}
+
+bool batch_writer::free_key(const change& c) {
+  check(c.it != nullptr, object, "the job whose key is to be freed");
+  if (c.it->spec.unique.key.empty()) return true;
+  return free_key_.number(1, c.queue)
+      .text(2, c.it->spec.unique.key)
+      .number(3, signed_of(c.it->id))
+      .run();
+}
+
+bool batch_writer::set_queue(const change& c) {
+  const auto& [name, o] = *c.settings;
+  return set_queue_.number(1, c.queue)
+      .text(2, name)
+      .number(3, signed_of(o.capacity_jobs))
+      .number(4, signed_of(o.capacity_bytes))
+      .text(5, to_string(o.when_full))
+      .number(6, o.paused ? 1 : 0)
+      .number(7, o.lease_for.count())
+      .number(8, o.keep_done.count())
+      .number(9, o.keep_results.count())
+      .number(10, o.keep_dead.count())
+      .run();
+}
+
+bool batch_writer::save_lease(const change& c) {
+  return save_lease_.number(1, signed_of(c.id))
+      .number(2, c.queue)
+      .number(3, signed_of(c.lease->key))
+      .text(4, c.lease->worker)
+      .number(5, c.lease->until.ms)
+      .number(6, c.lease->began.ms)
+      .run();
+}
+
+bool batch_writer::forget_expired_keys(const batch& b) {
+  if (!next_expiry_ || *next_expiry_ > b.now) return true;
+  std::vector<std::pair<std::int64_t, std::string>> expired;
+  {
+    const reset_at_end ended(expired_keys_);
+    const auto at_once = expired_keys_at_once + static_cast<std::int64_t>(b.changes.size());
+    expired_keys_.number(1, b.now.ms).number(2, at_once);
+    int rc = SQLITE_ROW;
+    while ((rc = expired_keys_.step()) == SQLITE_ROW) {
+      expired.emplace_back(expired_keys_.number(0), expired_keys_.string(1));
+    }
+    if (rc != SQLITE_DONE) return false;
+  }
+  for (const auto& [queue, key] : expired) {
+    if (!drop_key_.number(1, queue).text(2, key).run()) return false;
+  }
+  const reset_at_end ended(next_expired_);
+  if (next_expired_.step() != SQLITE_ROW) return false;
+  next_expiry_.reset();
+  if (!next_expired_.is_null(0)) next_expiry_ = unix_time{next_expired_.number(0)};
+  return true;
+}
+
+bool batch_writer::write_counts() {
+  for (const auto& d : deltas_.touched()) {
+    count_.number(1, d.queue)
+        .number(2, d.jobs_of(job_state::scheduled))
+        .number(3, d.jobs_of(job_state::ready))
+        .number(4, d.jobs_of(job_state::retrying))
+        .number(5, d.jobs_of(job_state::done))
+        .number(6, d.jobs_of(job_state::dead))
+        .number(7, d.jobs_of(job_state::cancelled))
+        .number(8, d.bytes);
+    if (!count_.run()) return false;
+    if (sqlite3_changes(on_->handle()) == 1) continue;
+    own_error_ =
+        error{error_code::corrupt, on_->path() + ": there is no queue " + std::to_string(d.queue) +
+                                       " to count its jobs: somebody has changed the file"};
+    return false;
+  }
+  return true;
+}
+
+bool batch_writer::missing(const char* what, job_id id) {
+  own_error_ = not_as_left(on_->path(), what, std::to_string(id), id);
+  return false;
+}
+
+}  // namespace sluice::jobs::detail

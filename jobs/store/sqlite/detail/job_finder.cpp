@@ -1,0 +1,78 @@
+#include "jobs/store/sqlite/detail/job_finder.hpp"
+
+#include <string>
+#include <utility>
+
+namespace sluice::jobs::detail {
+namespace {
+
+constexpr std::size_t looked_at_for_each = 10;
+constexpr std::size_t looked_at_least = 1000;
+
+}  // namespace
+
+bool job_finder::prepare(connection& on) {
+  on_ = &on;
+  // A scan reads only what a filter asks about, which stands before `args` in the row: what is
+  // passed over is not read, however large it is.
+  return names_.prepare(on) &&
+         get_.prepare(on, "SELECT " + column_list() + " FROM jobs WHERE id = ?1") &&
+         scan_.prepare(on,
+                       "SELECT id, queue, state, kind FROM jobs WHERE id > ?1 "
+                       "ORDER BY id LIMIT ?2") &&
+         scan_state_.prepare(on,
+                             "SELECT id, queue, state, kind FROM jobs INDEXED BY jobs_by_state "
+                             "WHERE state = ?3 AND state <> 2 AND id > ?1 ORDER BY id LIMIT ?2");
+}
+
+result<std::optional<job>> job_finder::get(job_id id) {
+  const reset_at_end ended(get_);
+  const int rc = get_.number(1, static_cast<std::int64_t>(id)).step();
+  if (rc == SQLITE_DONE) return std::optional<job>();
+  if (rc != SQLITE_ROW) return on_->failure("reading a job");
+  auto found = read_job(get_, names_, on_->path());
+  if (!found) return std::move(found.error());
+  return std::optional<job>(std::move(*found));
+}
+
+result<job_page> job_finder::list(const job_filter& filter, job_id after, std::size_t limit) {
+  if (!on_->exec("BEGIN")) return on_->failure("listing jobs");
+  auto page = list_in_transaction(filter, after, limit);
+  if (!on_->exec("COMMIT") && page) return on_->failure("listing jobs");
+  return page;
+}
+
+result<job_page> job_finder::list_in_transaction(const job_filter& filter, job_id after,
+                                                 std::size_t limit) {
+  const bool by_state = filter.state && *filter.state != job_state::ready;
+  statement& scan = by_state ? scan_state_ : scan_;
+  const reset_at_end ended(scan);
+  const std::size_t looked_at_most = looked_at_least + looked_at_for_each * limit;
+  scan.number(1, static_cast<std::int64_t>(after));
+  scan.number(2, static_cast<std::int64_t>(looked_at_most) + 1);
+  if (by_state) scan.number(3, static_cast<std::int64_t>(*filter.state));
+
+  job_page page;
+  std::uint64_t bytes = 0;
+  job_id last = after;
+  for (std::size_t looked_at = 0;; ++looked_at) {
+    const int rc = scan.step();
+    if (rc == SQLITE_DONE) return page;
+    if (rc != SQLITE_ROW) return on_->failure("listing jobs");
+    if (page.jobs.size() >= limit || looked_at >= looked_at_most || bytes >= page_limit{}.bytes) {
+      page.cursor = last;
+      return page;
+    }
+    last = static_cast<job_id>(scan.number(0));
+    if (filter.queue && scan.number(1) != *filter.queue) continue;
+    if (filter.state && scan.number(2) != static_cast<std::int64_t>(*filter.state)) continue;
+    if (!filter.kind.empty() && scan.view(3) != filter.kind) continue;
+    auto found = get(last);
+    if (!found) return std::move(found.error());
+    if (!*found) continue;  // cannot be: it is one snapshot
+    bytes += weight_of((*found)->spec) + ((*found)->result ? (*found)->result->data.size() : 0);
+    page.jobs.push_back(std::move(**found));
+  }
+}
+
+}  // namespace sluice::jobs::detail

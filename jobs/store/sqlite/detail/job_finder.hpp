@@ -1,0 +1,33 @@
+#pragma once
+
+// Looks up jobs on a connection: what a store and its readers share.
+
+#include <cstddef>
+#include <optional>
+
+#include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/job_row.hpp"
+#include "jobs/store/store.hpp"
+
+namespace sluice::jobs::detail {
+
+class job_finder {
+ public:
+  [[nodiscard]] bool prepare(connection& on);
+
+  result<std::optional<job>> get(job_id id);
+  // One page is one snapshot. It looks at no more than 1000 rows and ten for each job wanted, and
+  // ends once 4 MiB of jobs are there.
+  result<job_page> list(const job_filter& filter, job_id after, std::size_t limit);
+
+  queue_names& names() noexcept { return names_; }
+
+ private:
+  result<job_page> list_in_transaction(const job_filter& filter, job_id after, std::size_t limit);
+
+  connection* on_ = nullptr;
+  statement get_, scan_, scan_state_;
+  queue_names names_;
+};
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,271 @@
+#include "jobs/store/sqlite/detail/job_row.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "jobs/store/sqlite/detail/errors_json.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+// Positions in job_columns, from 0; a parameter's number is one more.
+enum column : int {
+  c_id,
+  c_queue,
+  c_state,
+  c_rank,
+  c_turn,
+  c_due_at,
+  c_created_at,
+  c_kind,
+  c_args,
+  c_ended_at,
+  c_attempts,
+  c_run_at,
+  c_lease_for,
+  c_time_limit,
+  c_keep_for,
+  c_retry_attempts,
+  c_retry_first,
+  c_retry_factor,
+  c_retry_longest,
+  c_retry_jitter,
+  c_unique_key,
+  c_unique_until,
+  c_unique_for,
+  c_metadata,
+  c_errors,
+  c_result
+};
+static_assert(c_result + 1 == job_columns.size() && c_args + 1 == plain_columns);
+
+constexpr std::array<std::pair<unique_until, std::string_view>, 3> until_words = {{
+    {unique_until::started, "started"},
+    {unique_until::done, "done"},
+    {unique_until::elapsed, "elapsed"},
+}};
+
+std::string_view word_of(unique_until until) {
+  for (const auto& [known, word] : until_words) {
+    if (known == until) return word;
+  }
+  return "done";
+}
+
+unique_until until_from(std::string_view word) {
+  for (const auto& [until, known] : until_words) {
+    if (known == word) return until;
+  }
+  return unique_until::done;
+}
+
+std::int64_t signed_of(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+void bind_time(statement& to, column at, unix_time t) {
+  to.number_or_null(at + 1, t.ms, t == unix_time{});
+}
+
+void bind_duration(statement& to, column at, milliseconds d, milliseconds otherwise) {
+  to.number_or_null(at + 1, d.count(), d == otherwise);
+}
+
+void bind_retry(statement& to, const retry_policy& r) {
+  const retry_policy otherwise;
+  to.number_or_null(c_retry_attempts + 1, r.attempts_max, r.attempts_max == otherwise.attempts_max);
+  bind_duration(to, c_retry_first, r.first, otherwise.first);
+  bind_duration(to, c_retry_longest, r.longest, otherwise.longest);
+  r.factor == otherwise.factor ? to.null(c_retry_factor + 1)
+                               : to.real(c_retry_factor + 1, r.factor);
+  r.jitter == otherwise.jitter ? to.null(c_retry_jitter + 1)
+                               : to.real(c_retry_jitter + 1, r.jitter);
+}
+
+void bind_unique(statement& to, const unique_key& u) {
+  const unique_key otherwise;
+  u.key.empty() ? to.null(c_unique_key + 1) : to.text(c_unique_key + 1, u.key);
+  u.until == otherwise.until ? to.null(c_unique_until + 1)
+                             : to.text(c_unique_until + 1, word_of(u.until));
+  bind_duration(to, c_unique_for, u.lasts, otherwise.lasts);
+}
+
+// Reads the columns of one row; what is NULL stays as it is.
+class row {
+ public:
+  row(const statement& from, int first) : from_(from), first_(first) {}
+
+  std::int64_t number(column at) const { return from_.number(first_ + at); }
+  std::string string(column at) const { return from_.string(first_ + at); }
+  std::string_view view(column at) const { return from_.view(first_ + at); }
+  bool has(column at) const { return !from_.is_null(first_ + at); }
+
+  void time(column at, unix_time& t) const { t.ms = number(at); }  // NULL is zero
+  void duration(column at, milliseconds& d) const {
+    if (has(at)) d = milliseconds(number(at));
+  }
+  void real(column at, double& d) const {
+    if (has(at)) d = from_.real(first_ + at);
+  }
+  payload content(column at) const {
+    return {string(at), from_.is_bytes(first_ + at) ? content_type::bytes : content_type::json};
+  }
+
+ private:
+  const statement& from_;
+  int first_;
+};
+
+void read_retry(const row& r, retry_policy& retry) {
+  if (r.has(c_retry_attempts)) {
+    retry.attempts_max = static_cast<std::uint32_t>(r.number(c_retry_attempts));
+  }
+  r.duration(c_retry_first, retry.first);
+  r.duration(c_retry_longest, retry.longest);
+  r.real(c_retry_factor, retry.factor);
+  r.real(c_retry_jitter, retry.jitter);
+}
+
+void read_unique(const row& r, unique_key& unique) {
+  unique.key = r.string(c_unique_key);
+  if (r.has(c_unique_until)) unique.until = until_from(r.view(c_unique_until));
+  r.duration(c_unique_for, unique.lasts);
+}
+
+bool is_state(std::int64_t number) {
+  return number >= 0 && number <= 255 && to_string(static_cast<job_state>(number)) != "unknown" &&
+         static_cast<job_state>(number) != job_state::running;
+}
+
+}  // namespace
+
+std::string column_list(std::size_t count, std::string_view prefix) {
+  std::string list;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) list += ", ";
+    list += prefix;
+    list += job_columns[i];
+  }
+  return list;
+}
+
+std::string parameter_list(std::size_t count, std::size_t after) {
+  std::string list;
+  for (std::size_t i = 1; i <= count; ++i) {
+    list += (i > 1 ? ", ?" : "?") + std::to_string(after + i);
+  }
+  return list;
+}
+
+bool is_plain(const job& j) noexcept {
+  static const retry_policy retry;
+  static const unique_key unique;
+  const job_spec& s = j.spec;
+  return j.attempts == 0 && j.ended_at == unix_time{} && j.errors.empty() && !j.result &&
+         s.run_at == unix_time{} && s.lease_for.count() == 0 && s.time_limit.count() == 0 &&
+         !s.keep_for && s.metadata.empty() && s.unique == unique && s.retry == retry;
+}
+
+void bind_plain(statement& to, const job& j, queue_number queue, int after) {
+  const int at = after + 1;
+  to.number(at + c_id, signed_of(j.id));
+  to.number(at + c_queue, queue);
+  to.number(at + c_state, static_cast<std::int64_t>(j.state));
+  to.number(at + c_rank, -j.spec.priority);
+  to.number(at + c_turn, signed_of(j.turn));
+  to.number_or_null(at + c_due_at, j.due_at.ms, j.due_at == unix_time{});
+  to.number(at + c_created_at, j.created_at.ms);
+  to.text(at + c_kind, j.spec.kind);
+  bind_payload(to, at + c_args, j.spec.args);
+}
+
+void bind_job(statement& to, const job& j, queue_number queue, std::string& errors) {
+  const job_spec& s = j.spec;
+  bind_plain(to, j, queue);
+  bind_time(to, c_ended_at, j.ended_at);
+  to.number_or_null(c_attempts + 1, j.attempts, j.attempts == 0);
+  bind_time(to, c_run_at, s.run_at);
+  bind_duration(to, c_lease_for, s.lease_for, milliseconds(0));
+  bind_duration(to, c_time_limit, s.time_limit, milliseconds(0));
+  s.keep_for ? to.number(c_keep_for + 1, s.keep_for->count()) : to.null(c_keep_for + 1);
+  bind_retry(to, s.retry);
+  bind_unique(to, s.unique);
+  s.metadata.empty() ? to.null(c_metadata + 1) : to.text(c_metadata + 1, s.metadata);
+  if (j.errors.empty()) {
+    to.null(c_errors + 1);
+  } else {
+    errors = errors_to_json(j.errors);
+    to.text(c_errors + 1, errors);
+  }
+  j.result ? bind_payload(to, c_result + 1, *j.result) : void(to.null(c_result + 1));
+}
+
+void bind_payload(statement& to, int at, const payload& p) {
+  p.type == content_type::json ? to.text(at, p.data) : to.bytes(at, p.data);
+}
+
+error not_as_left(const std::string& path, const char* what, const std::string& which, job_id id) {
+  return {error_code::corrupt,
+          path + ": job " + which + " was to be " + what +
+              ", but is not there as it was left: somebody has changed the file",
+          id};
+}
+
+bool queue_names::prepare(connection& on) {
+  on_ = &on;
+  return find_.prepare(on, "SELECT name FROM queues WHERE number = ?1");
+}
+
+result<std::string_view> queue_names::name_of(queue_number number) {
+  const auto known = known_.find(number);
+  if (known != known_.end()) return std::string_view(known->second);
+  const reset_at_end ended(find_);
+  const int rc = find_.number(1, number).step();
+  // Only what was read is remembered: a disk that failed may read it the next time.
+  if (rc == SQLITE_ROW) return std::string_view(known_[number] = find_.string(0));
+  if (rc != SQLITE_DONE) return on_->failure("reading the name of a queue");
+  return error{error_code::corrupt, on_->path() + ": there are jobs in queue number " +
+                                        std::to_string(number) +
+                                        ", which is none: somebody has changed the file"};
+}
+
+result<job> read_job(const statement& from, queue_names& names, const std::string& path,
+                     int first) {
+  const row r(from, first);
+  job j;
+  j.id = static_cast<job_id>(r.number(c_id));
+  const auto wrong = [&](const std::string& what) {
+    return error{error_code::corrupt,
+                 path + ": job " + std::to_string(j.id) + " has " + what +
+                     ", which is none: somebody has changed the file",
+                 j.id};
+  };
+  if (!is_state(r.number(c_state))) return wrong("state " + std::to_string(r.number(c_state)));
+  auto queue = names.name_of(static_cast<queue_number>(r.number(c_queue)));
+  if (!queue) return error{queue.error().code, std::move(queue.error().message), j.id};
+  j.spec.queue = *queue;
+  if (j.spec.queue.empty()) return wrong("queue " + std::to_string(r.number(c_queue)));
+  j.state = static_cast<job_state>(r.number(c_state));
+  j.turn = static_cast<std::uint64_t>(r.number(c_turn));
+  j.attempts = static_cast<std::uint32_t>(r.number(c_attempts));
+  r.time(c_due_at, j.due_at);
+  r.time(c_created_at, j.created_at);
+  r.time(c_ended_at, j.ended_at);
+  if (r.has(c_errors)) j.errors = errors_from_json(r.view(c_errors));
+  if (r.has(c_result)) j.result = r.content(c_result);
+
+  job_spec& s = j.spec;
+  s.kind = r.string(c_kind);
+  s.args = r.content(c_args);
+  s.priority = -r.number(c_rank);
+  r.time(c_run_at, s.run_at);
+  r.duration(c_lease_for, s.lease_for);
+  r.duration(c_time_limit, s.time_limit);
+  if (r.has(c_keep_for)) s.keep_for = milliseconds(r.number(c_keep_for));
+  s.metadata = r.string(c_metadata);
+  read_retry(r, s.retry);
+  read_unique(r, s.unique);
+  return j;
+}
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,63 @@
+#pragma once
+
+// Adds and drops of plain jobs, several with one statement: to begin and end a statement costs as
+// much as the row it writes.
+//
+// A plain add has no key, no group, and nothing but the first columns of a row; a plain drop has no
+// key to free. They may be held back until `flush`, which must come before anything else that could
+// be about the same jobs. The order between the two kinds is kept where it matters: a drop of a job
+// that was added just before.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/store.hpp"
+
+namespace sluice::jobs::detail {
+
+class plain_rows {
+ public:
+  static bool is_plain_add(const change& c) noexcept;
+  static bool is_plain_drop(const change& c) noexcept;
+
+  [[nodiscard]] bool prepare(connection& on);
+
+  // Forgets what is held back: the beginning of a batch.
+  void clear() noexcept;
+  // False: it failed. `own_error` says why, or else the connection does.
+  [[nodiscard]] bool add(const change& c);
+  [[nodiscard]] bool drop(const change& c);
+  [[nodiscard]] bool flush();
+  std::optional<error> own_error() { return std::exchange(own_error_, std::nullopt); }
+
+ private:
+  static constexpr std::size_t at_once = 16;
+
+  // What waits for one statement.
+  class held {
+   public:
+    void push(const change& c) noexcept { changes_[count_++] = &c; }
+    void clear() noexcept { count_ = 0; }
+    bool empty() const noexcept { return count_ == 0; }
+    bool is_full() const noexcept { return count_ == at_once; }
+    const change* const* begin() const noexcept { return changes_.data(); }
+    const change* const* end() const noexcept { return changes_.data() + count_; }
+
+   private:
+    std::array<const change*, at_once> changes_{};
+    std::size_t count_ = 0;
+  };
+
+  bool write_adds();
+  bool write_drops();
+  bool dropped(std::size_t expected);
+
+  connection* on_ = nullptr;
+  statement add_one_, add_many_, drop_one_, drop_many_, is_there_;
+  held adds_, drops_;
+  std::optional<error> own_error_;
+};
+
+}  // namespace sluice::jobs::detail

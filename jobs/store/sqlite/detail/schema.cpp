@@ -1,0 +1,165 @@
+#include "jobs/store/sqlite/detail/schema.hpp"
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace sluice::jobs::detail {
+namespace {
+
+// Columns that a plain job leaves at their defaults come last and are NULL: they take a byte each.
+// A job that is ready and not due is in one index, jobs_ready, and in no other.
+constexpr const char* tables = R"(
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY,
+  queue INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  turn INTEGER NOT NULL,
+  due_at INTEGER,
+  created_at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  args NOT NULL,
+  ended_at INTEGER,
+  attempts INTEGER,
+  run_at INTEGER,
+  lease_for INTEGER,
+  time_limit INTEGER,
+  keep_for INTEGER,
+  retry_attempts INTEGER,
+  retry_first INTEGER,
+  retry_factor REAL,
+  retry_longest INTEGER,
+  retry_jitter REAL,
+  unique_key TEXT,
+  unique_until TEXT,
+  unique_for INTEGER,
+  metadata TEXT,
+  errors TEXT,
+  result
+);
+CREATE INDEX jobs_ready ON jobs (queue, rank, turn) WHERE state = 2;
+CREATE INDEX jobs_due ON jobs (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_by_state ON jobs (state) WHERE state <> 2;
+
+CREATE TABLE queues (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  capacity_jobs INTEGER NOT NULL,
+  capacity_bytes INTEGER NOT NULL,
+  when_full TEXT NOT NULL,
+  paused INTEGER NOT NULL,
+  lease_for INTEGER NOT NULL,
+  keep_done INTEGER NOT NULL,
+  keep_results INTEGER NOT NULL,
+  keep_dead INTEGER NOT NULL,
+  scheduled INTEGER NOT NULL DEFAULT 0,
+  ready INTEGER NOT NULL DEFAULT 0,
+  retrying INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  dead INTEGER NOT NULL DEFAULT 0,
+  cancelled INTEGER NOT NULL DEFAULT 0,
+  bytes INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE unique_keys (
+  queue INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  job INTEGER NOT NULL,
+  expires_at INTEGER,
+  PRIMARY KEY (queue, key)
+) WITHOUT ROWID;
+CREATE INDEX unique_keys_expiring ON unique_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE leases (
+  job INTEGER PRIMARY KEY,
+  queue INTEGER NOT NULL,
+  key INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  until INTEGER NOT NULL,
+  began INTEGER NOT NULL
+);
+
+CREATE TABLE meta (
+  name TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO meta VALUES ('ids_up_to', 0);
+)";
+
+void_result make_tables(connection& on) {
+  // One transaction: a crash leaves an empty file or a whole one.
+  const std::string sql = std::string("BEGIN IMMEDIATE;") + tables +
+                          "PRAGMA application_id = " + std::to_string(application_id) +
+                          "; PRAGMA user_version = " + std::to_string(format_version) + "; COMMIT";
+  if (on.exec(sql.c_str())) return done{};
+  const error why = on.failure("making its tables");
+  if (on.in_transaction() && !on.exec("ROLLBACK")) return on.failure("undoing its tables");
+  return why;
+}
+
+std::uint64_t big_endian(const unsigned char* at, int bytes) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < bytes; ++i) value = value << 8 | at[i];
+  return value;
+}
+
+}  // namespace
+
+void_result ensure_schema(connection& on) {
+  const auto id = on.number("PRAGMA application_id");
+  if (!id) return id.error();
+  const auto version = on.number("PRAGMA user_version");
+  if (!version) return version.error();
+  const auto things = on.number("SELECT count(*) FROM sqlite_schema");
+  if (!things) return things.error();
+
+  if (*id == 0 && *things == 0 && *version == 0) return make_tables(on);
+  if (*id != application_id) {
+    return error{error_code::invalid,
+                 on.path() + " is a SQLite database of another program (application_id " +
+                     std::to_string(*id) + "): name another file; nothing in it was changed"};
+  }
+  if (*version > format_version) {
+    return error{error_code::invalid, on.path() + " was made by a newer version (format " +
+                                          std::to_string(*version) + ", this program knows " +
+                                          std::to_string(format_version) +
+                                          "): use that version; nothing in it was changed"};
+  }
+  if (*version != format_version) {
+    return error{error_code::corrupt, on.path() + " says format " + std::to_string(*version) +
+                                          ", which never was: restore a backup"};
+  }
+  return done{};
+}
+
+void_result check_length(const std::string& path) {
+  std::error_code none;
+  const auto length = std::filesystem::file_size(path, none);
+  if (none || length == 0) return done{};
+  // With a log beside it the file may rightly be short: the log has the rest.
+  if (const auto log = std::filesystem::file_size(path + "-wal", none); !none && log > 0) {
+    return done{};
+  }
+  std::array<char, 100> header{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(header.data(), header.size());
+  if (file.gcount() != static_cast<std::streamsize>(header.size()) ||
+      std::string_view(header.data(), 15) != "SQLite format 3") {
+    return done{};  // SQLite says what it is not
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(header.data());
+  std::uint64_t page_bytes = big_endian(bytes + 16, 2);
+  if (page_bytes == 1) page_bytes = 65536;
+  const std::uint64_t expected = page_bytes * big_endian(bytes + 28, 4);
+  // The count of pages is only valid if it was written along with the last change.
+  const bool is_valid = big_endian(bytes + 24, 4) == big_endian(bytes + 92, 4);
+  if (!is_valid || length >= expected) return done{};
+  return error{error_code::corrupt, path + " is cut short: it has " + std::to_string(length) +
+                                        " of " + std::to_string(expected) +
+                                        " bytes; restore a backup"};
+}
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,34 @@
+#include "jobs/store/sqlite/detail/sqlite_reader.hpp"
+
+#include <utility>
+
+namespace sluice::jobs::detail {
+
+sqlite_reader::sqlite_reader(std::string path, connection::how how)
+    : path_(std::move(path)), how_(std::move(how)) {
+  how_.read_only = true;
+}
+
+void_result sqlite_reader::open() {
+  if (!it_) {
+    auto on = connection::open(path_, how_);
+    if (!on) return std::move(on.error());
+    auto made = std::make_unique<opened>(std::move(*on));
+    if (!made->find.prepare(made->on)) return made->on.failure("preparing to read it");
+    it_ = std::move(made);
+  }
+  it_->find.names().forget();  // others may have been added since
+  return done{};
+}
+
+result<std::optional<job>> sqlite_reader::get(job_id id) {
+  if (auto ready = open(); !ready) return std::move(ready.error());
+  return it_->find.get(id);
+}
+
+result<job_page> sqlite_reader::list(const job_filter& filter, job_id after, std::size_t limit) {
+  if (auto ready = open(); !ready) return std::move(ready.error());
+  return it_->find.list(filter, after, limit);
+}
+
+}  // namespace sluice::jobs::detail

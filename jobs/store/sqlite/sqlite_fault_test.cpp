@@ -1,0 +1,488 @@
+// What the SQLite store does when its disk fails, is slow to sync, or is full.
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "jobs/store/sqlite/sqlite_store.hpp"
+#include "jobs/store/sqlite/testing/faulty_disk.hpp"
+#include "jobs/store/sqlite/testing/raw_database.hpp"
+#include "jobs/store/testing/store_words.hpp"
+#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/eventually.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class sqlite_fault_test : public ::testing::Test {
+ protected:
+  std::unique_ptr<store> open(sync_mode sync = sync_mode::full) { return open_on(disk, sync); }
+  std::unique_ptr<store> open_on(faulty_disk& where, sync_mode sync = sync_mode::full) {
+    auto it = must(open_sqlite({.path = "jobs.db", .sync = sync, .vfs = where.vfs()}));
+    if (must(it->load()).queues.empty()) must(it->apply(a_batch(start, setting(1, "default"))));
+    return it;
+  }
+  void add(store& to, job_id id) { must(to.apply(a_batch(start, adding(a_job(id))))); }
+  error refused(store& by, batch b) {
+    const auto applied = by.apply(b);
+    EXPECT_FALSE(applied);
+    return applied ? error{} : applied.error();
+  }
+  std::uint64_t ready(store& in) { return must(in.ready_after(1, {}, {})).size(); }
+
+  faulty_disk disk;
+};
+
+bool says(const error& e, std::string_view part) {
+  return e.message.find(part) != std::string::npos;
+}
+
+// ---- when it syncs
+
+TEST_F(sqlite_fault_test, FullSyncsEveryBatchBeforeItReturns) {
+  auto it = open();
+  for (job_id id = 1; id <= 20; ++id) {
+    const auto before = disk.syncs();
+    add(*it, id);
+    EXPECT_EQ(disk.syncs(), before + 1);
+    auto cut = disk.power_cut(id);
+    EXPECT_TRUE(must(open_on(*cut)->get(id)).has_value()) << "lost with the power";
+  }
+  const auto before = disk.syncs();
+  must(it->flush());
+  EXPECT_EQ(disk.syncs(), before) << "there is nothing left to flush";
+}
+
+TEST_F(sqlite_fault_test, IntervalSyncsWhenItIsFlushedAndOnlyIfThereIsSomething) {
+  auto it = open(sync_mode::interval);
+  must(it->flush());
+  const auto before = disk.syncs();
+  for (job_id id = 1; id <= 20; ++id) add(*it, id);
+  EXPECT_EQ(disk.syncs(), before);
+  must(it->flush());
+  EXPECT_EQ(disk.syncs(), before + 1);
+  must(it->flush());
+  EXPECT_EQ(disk.syncs(), before + 1);
+  auto cut = disk.power_cut(7);
+  EXPECT_EQ(ready(*open_on(*cut)), 20U);
+}
+
+TEST_F(sqlite_fault_test, OffSyncsNothingUntilTheLogIsCopied) {
+  auto it = must(open_sqlite(
+      {.path = "jobs.db", .sync = sync_mode::off, .checkpoint_pages = 100, .vfs = disk.vfs()}));
+  must(it->load());
+  must(it->apply(a_batch(start, setting(1, "default"))));
+  const auto before = disk.syncs();
+  for (job_id id = 1; id <= 10; ++id) add(*it, id);
+  must(it->flush());
+  EXPECT_EQ(disk.syncs(), before);
+  for (job_id id = 11; id <= 100; ++id) add(*it, id);
+  EXPECT_GT(disk.syncs(), before) << "or a power cut could damage the file";
+}
+
+// Part of the log is synced, the sync of the rest fails, and the disk takes that for written. If
+// the log were copied into the file now, a power cut before it begins anew would leave a new file
+// and the old beginning of a log: together a store that never was.
+TEST_F(sqlite_fault_test, NoPowerCutAfterAFailedSyncLeavesAStoreThatNeverWas) {
+  for (std::uint64_t events = 1; events <= 60; ++events) {
+    faulty_disk one({.seed = events});
+    auto it = must(open_sqlite({.path = "jobs.db",
+                                .sync = sync_mode::interval,
+                                .checkpoint_pages = 40,
+                                .vfs = one.vfs()}));
+    must(it->load());
+    must(it->apply(a_batch(start, setting(1, "default"))));
+    job_id id = 0;
+    while (id < 5) add(*it, ++id);
+    must(it->flush());
+    // From here on another table is written too, of which the synced part of the log has nothing.
+    const auto add_leased = [&] {
+      const job j = a_job(++id);
+      return it->apply(a_batch(start, adding(j), saving_lease(j, {id, "w", start, start})));
+    };
+    const auto faults = one.faults();
+    one.fail_next_sync(1, failed_sync::forgets);
+    while (one.faults() == faults) must(add_leased());  // until the log is to be copied
+    one.power_off_after(events);
+    for (int n = 0; n < 10; ++n) (void)add_leased();
+    ASSERT_TRUE(one.is_off());
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      auto cut = one.power_cut(seed);
+      raw_database raw(*cut, "jobs.db");
+      EXPECT_TRUE(raw.is_sound()) << events << " events, seed " << seed;
+      EXPECT_EQ(raw.number("SELECT count(*) FROM jobs"), raw.number("SELECT ready FROM queues"))
+          << events << " events, seed " << seed;
+      EXPECT_EQ(raw.number("SELECT count(*) FROM leases WHERE job NOT IN (SELECT id FROM jobs)"), 0)
+          << events << " events, seed " << seed;
+    }
+  }
+}
+
+TEST_F(sqlite_fault_test, AFlushThatFailedIsMadeGoodByTheNext) {
+  for (const failed_sync then :
+       {failed_sync::keeps, failed_sync::forgets}) {  // reverts: its readers see old pages already
+    faulty_disk one;
+    auto it = open_on(one, sync_mode::interval);
+    must(it->flush());
+    for (job_id id = 1; id <= 20; ++id) add(*it, id);
+    one.fail_next_sync(1, then);
+    const auto failed = it->flush();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, error_code::io_error);
+    add(*it, 21);
+    must(it->flush());
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      auto cut = one.power_cut(seed);
+      EXPECT_EQ(ready(*open_on(*cut)), 21U) << "seed " << seed;
+    }
+  }
+}
+
+// ---- when the disk fails
+
+TEST_F(sqlite_fault_test, ASyncThatFailsFailsItsBatchAndNoOther) {
+  for (const failed_sync then : {failed_sync::keeps, failed_sync::forgets, failed_sync::reverts}) {
+    faulty_disk one;
+    auto it = open_on(one);
+    add(*it, 1);
+    one.fail_next_sync(1, then);
+    const error why = refused(*it, a_batch(start, adding(a_job(2)), dropping(a_job(1))));
+    EXPECT_EQ(why.code, error_code::io_error);
+    EXPECT_TRUE(says(why, "jobs.db")) << why.message;
+    EXPECT_FALSE(must(it->get(2)).has_value());
+    EXPECT_TRUE(must(it->get(1)).has_value());
+    add(*it, 3);
+    it.reset();
+    auto again = open_on(one);
+    EXPECT_EQ(ids_of(must(again->ready_after(1, {}, {}))), (ids{1, 3}));
+    EXPECT_EQ(must(open_on(*one.power_cut(3))->get(3)), a_job(3));
+  }
+}
+
+// The batch is in the log by then, with its end: told that there was no room for it, its callers
+// would not expect it after a crash.
+TEST_F(sqlite_fault_test, ABatchWhoseSyncFindsNoRoomIsRefusedForCertainOrNotCalledFull) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    faulty_disk one({.seed = seed});
+    add(*open_on(one), 1);
+    auto it = open_on(one);
+    // SQLite does not ask for the system's number at a commit: it says the last that it knows.
+    one.fails_with(ENOSPC);
+    one.read_errors(1.0);
+    ASSERT_FALSE(it->ready_after(1, {}, {}));
+    one.read_errors(0);
+    one.fail_next_sync(1);
+    const error once = refused(*it, a_batch(start, adding(a_job(2))));
+    EXPECT_EQ(once.code, error_code::disk_full) << once.message;
+    EXPECT_FALSE(must(open_on(*one.power_cut(seed))->get(2)).has_value())
+        << "refused, and there after a crash";
+    one.fail_next_sync(2);
+    const error twice = refused(*it, a_batch(start, adding(a_job(3))));
+    EXPECT_EQ(twice.code, error_code::io_error);
+    EXPECT_TRUE(says(twice, "not known")) << twice.message;
+    add(*it, 4);
+    EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), (ids{1, 4}));
+  }
+}
+
+TEST_F(sqlite_fault_test, ABatchOfNothingIsWrittenAndSyncedToShowThatTheDiskWorks) {
+  auto it = open();
+  const auto before = disk.syncs();
+  must(it->apply(batch{}));
+  must(it->apply(batch{}));
+  EXPECT_EQ(disk.syncs(), before + 2);
+  disk.fail_next_sync();
+  EXPECT_EQ(refused(*it, batch{}).code, error_code::io_error);
+}
+
+TEST_F(sqlite_fault_test, ShortWritesFailTheirBatchesAndNoOther) {
+  auto it = open();
+  disk.short_writes(0.2);
+  ids acknowledged;
+  std::size_t failed = 0;
+  for (job_id id = 1; id <= 200; ++id) {
+    if (it->apply(a_batch(start, adding(a_job(id))))) {
+      acknowledged.push_back(id);
+    } else {
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0U) << "the fault was never met";
+  EXPECT_FALSE(acknowledged.empty());
+  disk.short_writes(0);
+  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), acknowledged);
+  add(*it, 1000);
+  it.reset();
+  acknowledged.push_back(1000);
+  it = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));
+  EXPECT_EQ(must(it->load()).queues.at(0).counts.ready, acknowledged.size());
+  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), acknowledged);
+}
+
+TEST_F(sqlite_fault_test, ReadErrorsAreReportedAndPass) {
+  {
+    auto it = open();
+    for (job_id id = 1; id <= 50; ++id) add(*it, id);
+  }
+  auto it = open();
+  disk.read_errors(1.0);
+  const auto failed = it->ready_after(1, {}, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, error_code::io_error);
+  disk.read_errors(0);
+  EXPECT_EQ(ready(*it), 50U);
+}
+
+TEST_F(sqlite_fault_test, AReadErrorNeverMakesAJobLookDifferent) {
+  {
+    auto it = open();
+    job later = a_job(1);
+    later.state = job_state::scheduled;
+    later.due_at = start;
+    must(it->apply(a_batch(start, adding(later))));
+  }
+  int failures = 0;
+  for (int i = 0; i < 100; ++i) {
+    auto it = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));  // nothing in its cache
+    disk.read_errors(0.3);
+    const auto shaky = it->due(start, 10);
+    disk.read_errors(0);
+    const auto steady = must(it->due(start, 10));
+    failures += shaky ? 0 : 1;
+    const auto& seen = shaky ? shaky->jobs : steady.jobs;
+    EXPECT_EQ(seen.at(0)->spec.queue, "default");
+    EXPECT_EQ(steady.jobs.at(0)->spec.queue, "default");
+  }
+  EXPECT_GT(failures, 0);
+}
+
+TEST_F(sqlite_fault_test, ADamagedPageIsCalledCorrupt) {
+  {
+    auto it = open();
+    for (job_id id = 1; id <= 500; ++id) {
+      job j = a_job(id);
+      j.spec.args.data.assign(500, 'x');
+      must(it->apply(a_batch(start, adding(j))));
+    }
+  }
+  for (std::uint64_t page = 12; page < 40; ++page) ASSERT_TRUE(disk.corrupt_page("jobs.db", page));
+  auto it = open();
+  const auto failed = it->ready_after(1, {}, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, error_code::corrupt);
+  EXPECT_TRUE(says(failed.error(), "restore a backup")) << failed.error().message;
+}
+
+// ---- when it is full
+
+TEST_F(sqlite_fault_test, AFullDiskRefusesAddsAndServesAgainWhenThereIsRoom) {
+  auto it = open();
+  add(*it, 1);
+  disk.full_after(0);
+  job large = a_job(2);
+  large.spec.args.data.assign(100'000, 'x');
+  const error why = refused(*it, a_batch(start, adding(large)));
+  EXPECT_EQ(why.code, error_code::disk_full);
+  EXPECT_TRUE(says(why, "free some space")) << why.message;
+  EXPECT_FALSE(must(it->get(2)).has_value());
+  disk.free();
+  must(it->apply(a_batch(start, adding(large))));
+  EXPECT_EQ(must(it->get(2)), large);
+}
+
+TEST_F(sqlite_fault_test, DropsGoOnWhileTheDiskIsFullInTheSpaceThatTheLogHas) {
+  {
+    auto it = open();
+    for (job_id id = 1; id <= 300; ++id) add(*it, id);
+  }
+  auto it = open();
+  for (job_id id = 1; id <= 10; ++id) must(it->apply(a_batch(start, dropping(a_job(id)))));
+  disk.full_after(0);
+  job large = a_job(301);
+  large.spec.args.data.assign(200'000, 'x');
+  EXPECT_EQ(refused(*it, a_batch(start, adding(large))).code, error_code::disk_full);
+  for (job_id id = 11; id <= 300; ++id) must(it->apply(a_batch(start, dropping(a_job(id)))));
+  EXPECT_EQ(ready(*it), 0U);
+  disk.free();
+  it.reset();
+  EXPECT_EQ(ready(*open()), 0U);
+}
+
+TEST_F(sqlite_fault_test, ALogThatCannotBeCopiedStopsAddsUntilItCan) {
+  auto it = must(open_sqlite({.path = "jobs.db", .checkpoint_pages = 1, .vfs = disk.vfs()}));
+  must(it->load());
+  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)))));
+  ids acknowledged{1};
+  bool was_refused = false;
+  for (job_id id = 2; id <= 200; ++id) {
+    if (id == 10) disk.short_writes(0.1);
+    if (id == 150) disk.short_writes(0);
+    const auto applied = it->apply(a_batch(start, adding(a_job(id))));
+    if (applied) acknowledged.push_back(id);
+    was_refused = was_refused || (!applied && says(applied.error(), "copying its log into it"));
+  }
+  EXPECT_TRUE(was_refused) << "no copying failed";
+  EXPECT_EQ(acknowledged.back(), 200U) << "it takes adds again";
+  EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), acknowledged);
+  it.reset();
+  EXPECT_EQ(ids_of(must(open()->ready_after(1, {}, {}))), acknowledged);
+}
+
+// ---- a real disk that is really full
+
+// A child process gets a disk of its own, of `mib`, at `folder`. Exit 77: the system does not let
+// us.
+constexpr int not_allowed = 77;
+
+void mount_small_disk(const std::string& folder, int mib) {
+  const bool alone = ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+  const std::string size = "size=" + std::to_string(mib) + "m";
+  if (!alone || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tmpfs", folder.c_str(), "tmpfs", 0, size.c_str()) != 0) {
+    ::_exit(not_allowed);
+  }
+}
+
+void fill(const std::string& file) {
+  std::ofstream out(file, std::ios::binary);
+  const std::string block(4096, 'x');
+  while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) continue;
+}
+
+void expect(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "not so: %s\n", what);
+  ::_exit(1);
+}
+
+template <class T>
+void expect_done(const result<T>& r, const char* what) {
+  if (!r) std::fprintf(stderr, "%s\n", r.error().message.c_str());
+  expect(r.has_value(), what);
+}
+
+void live_on_a_full_disk(const std::string& folder) {
+  mount_small_disk(folder, 64);
+  const sqlite_options options{.path = folder + "/jobs.db"};
+  auto opened = open_sqlite(options);
+  expect_done(opened, "it opens on a small disk");
+  auto it = std::move(*opened);
+  expect_done(it->load(), "it loads");
+  expect_done(it->apply(a_batch(start, setting(1, "default"))), "a queue is set");
+  batch many;
+  many.now = start;
+  for (job_id id = 1; id <= 2000; ++id) many.changes.push_back(adding(a_job(id)));
+  expect_done(it->apply(many), "jobs are added");
+
+  struct stat reserve {};
+  const std::string reserve_path = options.path + ".reserve";
+  expect(::stat(reserve_path.c_str(), &reserve) == 0, "there is a reserve");
+  expect(reserve.st_size == 1 << 20, "a 64th of the disk");
+  expect(reserve.st_blocks * 512 >= reserve.st_size, "of blocks, not of a hole");
+  const auto room = it->room();
+  expect(room && *room > 0 && *room < std::uint64_t{60} << 20, "room beyond what is left free");
+
+  fill(folder + "/filler");
+  job large = a_job(5000);
+  large.spec.args.data.assign(4 << 20, 'x');
+  const auto refused = it->apply(a_batch(start, adding(large)));
+  expect(!refused && refused.error().code == error_code::disk_full, "a push is refused: full");
+  expect(::stat(reserve_path.c_str(), &reserve) == 0, "the reserve is not for pushes");
+  for (job_id id = 1; id <= 1000; ++id) {
+    expect_done(it->apply(a_batch(start, dropping(a_job(id)))), "an ack on a full disk");
+  }
+  it.reset();
+
+  fill(folder + "/filler2");
+  opened = open_sqlite(options);
+  expect_done(opened, "it opens on a full disk");
+  it = std::move(*opened);
+  const auto loaded = it->load();
+  expect_done(loaded, "it loads on a full disk");
+  expect(loaded->queues.at(0).counts.ready == 1000, "with what was there");
+  expect(it->room() == 0U, "no room");
+  for (job_id id = 1001; id <= 1100; ++id) {
+    expect_done(it->apply(a_batch(start, dropping(a_job(id)))), "an ack after the restart");
+  }
+  it.reset();
+
+  std::filesystem::remove(folder + "/filler");
+  std::filesystem::remove(folder + "/filler2");
+  opened = open_sqlite(options);
+  expect_done(opened, "it opens when there is room");
+  it = std::move(*opened);
+  expect_done(it->load(), "it loads");
+  expect(*it->room() > 0, "there is room");
+  expect(::stat(reserve_path.c_str(), &reserve) == 0, "the reserve is there again");
+  expect_done(it->apply(a_batch(start, adding(large))), "pushes are taken again");
+  it.reset();
+  ::_exit(0);
+}
+
+void fill_the_disk_and_drain(const std::string& folder) {
+  mount_small_disk(folder, 64);
+  auto opened = open_sqlite({.path = folder + "/jobs.db", .sync = sync_mode::off});
+  expect_done(opened, "it opens on a small disk");
+  auto it = std::move(*opened);
+  expect_done(it->load(), "it loads");
+  expect_done(it->apply(a_batch(start, setting(1, "default"))), "a queue is set");
+  constexpr std::size_t bytes = 100'000;
+  std::vector<job> jobs;
+  while (*it->room() >= 4 * bytes) {
+    jobs.push_back(a_job(jobs.size() + 1));
+    jobs.back().spec.args.data.assign(bytes, 'x');
+    expect_done(it->apply(a_batch(start, adding(jobs.back()))), "a push while there is room");
+    expect(jobs.size() < 1000, "the room comes to an end");
+  }
+  expect(jobs.size() > 100, "the room was used");
+  const auto left = std::filesystem::space(folder).available;
+  expect(left >= std::uint64_t{2} << 20, "something is left free");
+  for (const job& j : jobs) {
+    expect_done(it->apply(a_batch(start, dropping(j))), "an ack");
+  }
+  sluice::testing::eventually([&] { return *it->room() > 20 * bytes; },
+                              "room again, in the file itself");
+  expect(std::filesystem::space(folder).available < left + (8U << 20), "the disk got little back");
+  for (job& j : jobs) {
+    j.id += 10'000;
+    j.turn = j.id;
+    if (*it->room() < 4 * bytes) break;
+    expect_done(it->apply(a_batch(start, adding(j))), "a push into space that was freed");
+  }
+  it.reset();
+  ::_exit(0);
+}
+
+// Runs it in a process of its own, where it may mount.
+void run_in_child(void (*body)(const std::string&)) {
+  const temporary_folder folder;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) body(folder.path());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == not_allowed) {
+    GTEST_SKIP() << "this system lets nobody mount a disk of their own";
+  }
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see above what was not so";
+}
+
+TEST(sqlite_full_disk_test, AcksRestartsAndPushesOnADiskThatFillsUpAndIsFreed) {
+  run_in_child(live_on_a_full_disk);
+}
+
+TEST(sqlite_full_disk_test, SpaceThatDropsLeaveInsideTheFileIsRoom) {
+  run_in_child(fill_the_disk_and_drain);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,574 @@
+#include "jobs/store/sqlite/sqlite_store.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "jobs/store/sqlite/detail/batch_writer.hpp"
+#include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/disk_reserve.hpp"
+#include "jobs/store/sqlite/detail/job_finder.hpp"
+#include "jobs/store/sqlite/detail/job_row.hpp"
+#include "jobs/store/sqlite/detail/lock_file.hpp"
+#include "jobs/store/sqlite/detail/schema.hpp"
+#include "jobs/store/sqlite/detail/sqlite_reader.hpp"
+#include "sluice/base/clock.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using detail::connection;
+using detail::reset_at_end;
+using detail::statement;
+
+constexpr std::array<std::pair<sync_mode, std::string_view>, 3> mode_words = {{
+    {sync_mode::full, "full"},
+    {sync_mode::interval, "interval"},
+    {sync_mode::off, "off"},
+}};
+
+// How long an answer of the disk about its free space is good for.
+constexpr milliseconds room_is_known_for{100};
+// A job takes more of the disk than it weighs: its entry in an index, the rest of its page.
+constexpr std::uint64_t bytes_for_a_byte = 2;
+constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
+
+overflow overflow_from(std::string_view word) {
+  for (const overflow o : {overflow::block, overflow::reject, overflow::drop_newest,
+                           overflow::drop_oldest, overflow::latest}) {
+    if (to_string(o) == word) return o;
+  }
+  return queue_options{}.when_full;
+}
+
+std::uint64_t unsigned_of(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+bool has_adds(const batch& b) {
+  return std::ranges::any_of(b.changes, [](const change& c) { return c.what == change::op::add; });
+}
+
+std::uint64_t added_bytes(const batch& b) {
+  std::uint64_t bytes = 0;
+  for (const change& c : b.changes) {
+    if (c.what == change::op::add) bytes += weight_of(c.it->spec);
+  }
+  return bytes;
+}
+
+class sqlite_store final : public store {
+ public:
+  sqlite_store(sqlite_options o, connection on, detail::lock_file lock,
+               std::optional<detail::disk_reserve> reserve)
+      : options_(std::move(o)),
+        lock_(std::move(lock)),
+        reserve_(std::move(reserve)),
+        db_(std::move(on)) {}
+  ~sqlite_store() override { keep_log_if_space_is_short(); }
+
+  // Between construction and everything else: tables, modes, statements.
+  void_result begin();
+
+  result<contents> load() override;
+  result<std::vector<conflict>> apply(const batch& b) override;
+  void_result flush() override;
+  result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
+                                           page_limit limit) override;
+  result<due_page> due(unix_time now, std::size_t limit) override;
+  result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
+                                       const std::function<bool(job_id)>& skip) override;
+  result<std::optional<job>> get(job_id id) override { return find_.get(id); }
+  result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) override {
+    return find_.list(filter, after, limit);
+  }
+  std::optional<std::uint64_t> room() override;
+  std::unique_ptr<store_reader> reader() override;
+  std::string describe() const override {
+    return "SQLite, " + options_.path + ", sync=" + std::string(to_string(options_.sync));
+  }
+
+ private:
+  void_result set_modes();
+  bool prepare();
+  result<std::vector<conflict>> apply_once(const batch& b);
+  // After a transaction failed: the connection as it was before it.
+  void roll_back() noexcept;
+  bool write_mark();
+  void make_way();
+  void keep_log_if_space_is_short() noexcept;
+  void_result checkpoint(int how);
+  void_result checkpoint_if_long();
+  sqlite3_file* log_file();
+  void_result sync_log();
+  void_result write_log_again();
+  void_result copy_log_bytes(sqlite3_file& log);
+  result<job_ptr> read(const statement& from, int first = 0);
+  void_result load_queues(std::vector<saved_queue>& into);
+  void_result load_leases(std::vector<saved_lease>& into);
+
+  // Constant after construction.
+  sqlite_options options_;
+  detail::lock_file lock_;  // outlives the connection
+
+  std::optional<detail::disk_reserve> reserve_;
+  time_point room_asked_at_{};
+  std::uint64_t room_ = 0;
+
+  connection db_;
+  detail::batch_writer write_;
+  detail::job_finder find_;
+  statement begin_, commit_, ready_, due_, last_rank_, oldest_, newest_;
+
+  int log_pages_ = 0;             // of the write-ahead log, after the last commit
+  bool log_is_unsynced_ = false;  // sync_mode::interval: there is something to flush
+  bool log_is_doubtful_ = false;  // a sync of it failed
+  bool checkpoint_failed_ = false;
+  bool is_rolled_back_ = true;
+  bool is_short_of_space_ = false;  // why the last transaction failed
+};
+
+void_result sqlite_store::begin() {
+  if (auto made = detail::ensure_schema(db_); !made) return made;
+  if (auto set = set_modes(); !set) return set;
+  if (!prepare()) return db_.failure("preparing to use it");
+  if (reserve_) reserve_->restore();
+  return done{};
+}
+
+void_result sqlite_store::set_modes() {
+  statement mode;
+  if (!mode.prepare(db_, "PRAGMA journal_mode = WAL") || mode.step() != SQLITE_ROW) {
+    return db_.failure("setting its write-ahead log up");
+  }
+  if (mode.view(0) != "wal") {
+    return error{error_code::io_error, options_.path +
+                                           ": its file system has no write-ahead log: "
+                                           "use a local disk"};
+  }
+  // NORMAL syncs only when the log is copied into the file. Without even that (OFF) a power cut
+  // would not only lose the last batches but could leave a file that is damaged.
+  const char* const sync = options_.sync == sync_mode::full ? "PRAGMA synchronous = FULL"
+                                                            : "PRAGMA synchronous = NORMAL";
+  if (!db_.exec(sync)) return db_.failure("setting its sync mode");
+  // In place of SQLite's own checkpoints, whose failures nobody would hear of.
+  sqlite3_wal_hook(
+      db_.handle(),
+      [](void* pages, sqlite3*, const char*, int now) {
+        *static_cast<int*>(pages) = now;
+        return SQLITE_OK;
+      },
+      &log_pages_);
+  return done{};
+}
+
+bool sqlite_store::prepare() {
+  const std::string select = "SELECT " + detail::column_list() + " FROM jobs INDEXED BY ";
+  const std::string of_rank =
+      "SELECT id FROM jobs INDEXED BY jobs_ready WHERE queue = ?1 AND state = 2 AND rank = ?2 "
+      "ORDER BY turn";
+  return write_.prepare(db_) && find_.prepare(db_) && begin_.prepare(db_, "BEGIN IMMEDIATE") &&
+         commit_.prepare(db_, "COMMIT") &&
+         ready_.prepare(db_, select +
+                                 "jobs_ready WHERE queue = ?1 AND state = 2 AND "
+                                 "(rank, turn) > (?2, ?3) ORDER BY rank, turn LIMIT ?4") &&
+         due_.prepare(db_,
+                      select + "jobs_due WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?1") &&
+         last_rank_.prepare(db_,
+                            "SELECT rank FROM jobs INDEXED BY jobs_ready WHERE queue = ?1 AND "
+                            "state = 2 AND rank < ?2 ORDER BY rank DESC LIMIT 1") &&
+         oldest_.prepare(db_, of_rank) && newest_.prepare(db_, of_rank + " DESC");
+}
+
+// ---- writing
+
+result<std::vector<conflict>> sqlite_store::apply(const batch& b) {
+  if (checkpoint_failed_ && (has_adds(b) || b.changes.empty())) {
+    // The log would only grow. Acks go on; who only asks whether all is well hears that it is not.
+    if (auto copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE); !copied) {
+      return std::move(copied.error());
+    }
+  }
+  auto applied = apply_once(b);
+  if (!applied && is_short_of_space_ && !has_adds(b)) {
+    make_way();
+    applied = apply_once(b);
+  }
+  if (applied) {
+    if (reserve_) room_ -= std::min(room_, bytes_for_a_byte * added_bytes(b));
+    // The batch is safe whatever becomes of this; the next one with adds hears of it.
+    checkpoint_failed_ = !checkpoint_if_long().has_value();
+  }
+  return applied;
+}
+
+result<std::vector<conflict>> sqlite_store::apply_once(const batch& b) {
+  std::vector<conflict> conflicts;
+  constexpr std::string_view doing = "storing a batch";
+  is_short_of_space_ = false;
+  if (!is_rolled_back_ || db_.in_transaction()) roll_back();
+  if (!begin_.run()) {
+    error why = db_.failure(doing);
+    is_short_of_space_ = why.code == error_code::disk_full;
+    return why;
+  }
+  if (!write_.write(b, conflicts) || !commit_.run()) {
+    std::optional<error> own = write_.own_error();
+    const bool in_doubt = !own && detail::may_have_been_logged(db_.extended_code());
+    error why = own ? std::move(*own) : db_.failure(doing);
+    roll_back();
+    is_short_of_space_ = why.code == error_code::disk_full;
+    if (in_doubt && !(is_short_of_space_ && write_mark())) {
+      why.code = error_code::io_error;
+      why.message += "; whether the batch survives a crash that follows at once is not known";
+    }
+    return why;
+  }
+  log_is_unsynced_ = true;
+  const bool renames = std::ranges::any_of(
+      b.changes, [](const change& c) { return c.what == change::op::set_queue; });
+  if (renames) find_.names().forget();
+  return conflicts;
+}
+
+// A small transaction: takes the place in the log of what a failed one has left there.
+bool sqlite_store::write_mark() {
+  const bool written = begin_.run() && write_.mark() && commit_.run();
+  if (!written) roll_back();
+  return written;
+}
+
+void sqlite_store::roll_back() noexcept {
+  write_.undone();
+  // SQLite may have done it itself. Should it fail, the next batch begins with another try.
+  is_rolled_back_ = !db_.in_transaction() || db_.exec("ROLLBACK");
+}
+
+// Space for a batch that takes none in the end: the reserve, and the log from its beginning again.
+void sqlite_store::make_way() {
+  if (reserve_) reserve_->give_up();
+  room_ = 0;
+  checkpoint_failed_ = !checkpoint(SQLITE_CHECKPOINT_RESTART).has_value();
+}
+
+// Closing removes the log, and somebody else may take its place on the disk. Where space is short
+// it stays, so that opening again needs none.
+void sqlite_store::keep_log_if_space_is_short() noexcept {
+  if (!reserve_ || !reserve_->is_short()) return;
+  int keep = 1;
+  sqlite3_file_control(db_.handle(), "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+}
+
+void_result sqlite_store::checkpoint(int how) {
+  // What is copied from the log must be safe in the log first.
+  if (log_is_doubtful_) {
+    if (auto written = write_log_again(); !written) return written;
+  }
+  const int rc = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, how, nullptr, nullptr);
+  // Busy: somebody reads an old state. It will be copied another time.
+  if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED) return done{};
+  error why = db_.failure("copying its log into it");
+  // The log is synced there too. In mode full it was already, by every batch.
+  if (options_.sync != sync_mode::full) log_is_doubtful_ = true;
+  return why;
+}
+
+void_result sqlite_store::checkpoint_if_long() {
+  if (log_pages_ < static_cast<int>(options_.checkpoint_pages)) return done{};
+  return checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+}
+
+void_result sqlite_store::flush() {
+  if (options_.sync != sync_mode::interval || !log_is_unsynced_) return done{};
+  auto synced = log_is_doubtful_ ? write_log_again() : sync_log();
+  log_is_doubtful_ = !synced.has_value();
+  if (synced) log_is_unsynced_ = false;
+  return synced;
+}
+
+// The write-ahead log, if it is open.
+sqlite3_file* sqlite_store::log_file() {
+  sqlite3_file* log = nullptr;
+  const int rc = sqlite3_file_control(db_.handle(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  return rc == SQLITE_OK && log != nullptr && log->pMethods != nullptr ? log : nullptr;
+}
+
+void_result sqlite_store::sync_log() {
+  sqlite3_file* const log = log_file();
+  if (log == nullptr) return done{};  // nothing was written since it was opened
+  const int rc = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+  if (rc == SQLITE_OK) return done{};
+  return detail::sqlite_failure(options_.path, "writing its log to stable storage", rc, 0,
+                                sqlite3_errstr(rc));
+}
+
+// After a sync that failed, a system may take for written what is not, and say yes to the next one.
+// Written again, the same bytes are to be synced again.
+void_result sqlite_store::write_log_again() {
+  if (!begin_.run()) return db_.failure("writing its log again");  // nobody else writes meanwhile
+  sqlite3_file* const log = log_file();
+  auto written = log != nullptr ? copy_log_bytes(*log) : void_result(done{});
+  if (written) written = sync_log();
+  if (!db_.exec("ROLLBACK") && written) written = db_.failure("writing its log again");
+  if (written) log_is_doubtful_ = false;
+  return written;
+}
+
+void_result sqlite_store::copy_log_bytes(sqlite3_file& log) {
+  constexpr sqlite3_int64 piece_bytes = 1 << 16;
+  std::vector<char> piece(piece_bytes);
+  sqlite3_int64 size = 0;
+  int rc = log.pMethods->xFileSize(&log, &size);
+  for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += piece_bytes) {
+    const int bytes = static_cast<int>(std::min(piece_bytes, size - at));
+    rc = log.pMethods->xRead(&log, piece.data(), bytes, at);
+    if (rc == SQLITE_OK) rc = log.pMethods->xWrite(&log, piece.data(), bytes, at);
+  }
+  if (rc == SQLITE_OK) return done{};
+  return detail::sqlite_failure(options_.path, "writing its log again", rc, 0, sqlite3_errstr(rc));
+}
+
+// ---- reading
+
+result<job_ptr> sqlite_store::read(const statement& from, int first) {
+  auto read = detail::read_job(from, find_.names(), options_.path, first);
+  if (!read) return std::move(read.error());
+  return job_ptr(std::make_shared<const job>(std::move(*read)));
+}
+
+result<std::vector<job_ptr>> sqlite_store::ready_after(queue_number queue, position after,
+                                                       page_limit limit) {
+  const reset_at_end ended(ready_);
+  ready_.number(1, queue).number(2, -after.priority);
+  ready_.number(3, static_cast<std::int64_t>(after.turn));
+  ready_.number(4, static_cast<std::int64_t>(limit.jobs));
+  std::vector<job_ptr> page;
+  std::uint64_t bytes = 0;
+  while (bytes < limit.bytes) {
+    const int rc = ready_.step();
+    if (rc == SQLITE_DONE) break;
+    if (rc != SQLITE_ROW) return db_.failure("reading the ready jobs of a queue");
+    auto next = read(ready_);
+    if (!next) return std::move(next.error());
+    bytes += weight_of((*next)->spec);
+    page.push_back(std::move(*next));
+  }
+  return page;
+}
+
+result<due_page> sqlite_store::due(unix_time now, std::size_t limit) {
+  const reset_at_end ended(due_);
+  due_.number(1, static_cast<std::int64_t>(limit) + 1);
+  due_page page;
+  std::uint64_t bytes = 0;
+  while (true) {
+    const int rc = due_.step();
+    if (rc == SQLITE_DONE) return page;
+    if (rc != SQLITE_ROW) return db_.failure("reading the jobs that are due");
+    auto next = read(due_);
+    if (!next) return std::move(next.error());
+    if ((*next)->due_at > now || page.jobs.size() >= limit || bytes >= page_limit{}.bytes) {
+      page.next = (*next)->due_at;
+      return page;
+    }
+    bytes += weight_of((*next)->spec);
+    page.jobs.push_back(std::move(*next));
+  }
+}
+
+result<std::vector<job_ptr>> sqlite_store::victims(queue_number queue, victim which,
+                                                   std::size_t limit,
+                                                   const std::function<bool(job_id)>& skip) {
+  statement& of_rank = which == victim::oldest ? oldest_ : newest_;
+  constexpr std::string_view doing = "looking for jobs to drop";
+  std::vector<job_ptr> found;
+  // One priority after the other, from the least urgent: the index has them in that order only.
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t bytes = 0;
+  const auto wants_more = [&] { return found.size() < limit && bytes < page_limit{}.bytes; };
+  while (wants_more()) {
+    const reset_at_end rank_ended(last_rank_);
+    const int any = last_rank_.number(1, queue).number(2, before).step();
+    if (any == SQLITE_DONE) break;
+    if (any != SQLITE_ROW) return db_.failure(doing);
+    before = last_rank_.number(0);
+
+    const reset_at_end ended(of_rank);
+    of_rank.number(1, queue).number(2, before);
+    int rc = SQLITE_DONE;
+    while (wants_more() && (rc = of_rank.step()) == SQLITE_ROW) {
+      const auto id = static_cast<job_id>(of_rank.number(0));
+      if (skip(id)) continue;
+      auto next = find_.get(id);
+      if (!next) return std::move(next.error());
+      if (!*next) continue;
+      bytes += weight_of((*next)->spec);
+      found.push_back(std::make_shared<const job>(std::move(**next)));
+    }
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) return db_.failure(doing);
+  }
+  return found;
+}
+
+result<store::contents> sqlite_store::load() {
+  contents all;
+  const auto ids = db_.number("SELECT value FROM meta WHERE name = 'ids_up_to'");
+  if (!ids) return ids.error();
+  all.ids_up_to = unsigned_of(*ids);
+  if (auto loaded = load_queues(all.queues); !loaded) return std::move(loaded.error());
+  if (auto loaded = load_leases(all.leases); !loaded) return std::move(loaded.error());
+  return all;
+}
+
+void_result sqlite_store::load_queues(std::vector<saved_queue>& into) {
+  statement all;
+  constexpr std::string_view doing = "reading its queues";
+  if (!all.prepare(db_,
+                   "SELECT number, name, capacity_jobs, capacity_bytes, when_full, paused, "
+                   "lease_for, keep_done, keep_results, keep_dead, scheduled, ready, retrying, "
+                   "done, dead, cancelled, bytes FROM queues ORDER BY number")) {
+    return db_.failure(doing);
+  }
+  int rc = SQLITE_ROW;
+  while ((rc = all.step()) == SQLITE_ROW) {
+    const auto natural = [&](int at) { return unsigned_of(all.number(at)); };
+    const auto duration = [&](int at) { return milliseconds(all.number(at)); };
+    into.push_back({.number = static_cast<queue_number>(all.number(0)),
+                    .name = all.string(1),
+                    .options = {.capacity_jobs = natural(2),
+                                .capacity_bytes = natural(3),
+                                .when_full = overflow_from(all.view(4)),
+                                .paused = all.number(5) != 0,
+                                .lease_for = duration(6),
+                                .keep_done = duration(7),
+                                .keep_results = duration(8),
+                                .keep_dead = duration(9)},
+                    .counts = {.scheduled = natural(10),
+                               .ready = natural(11),
+                               .retrying = natural(12),
+                               .done = natural(13),
+                               .dead = natural(14),
+                               .cancelled = natural(15),
+                               .bytes = natural(16)}});
+  }
+  if (rc != SQLITE_DONE) return db_.failure(doing);
+  return done{};
+}
+
+void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {
+  statement all;
+  constexpr std::string_view doing = "reading its saved leases";
+  constexpr int lease_columns = 5;
+  // CROSS JOIN keeps the order: from the few leases to their jobs, not through all that are ready.
+  const std::string sql = "SELECT l.queue, l.key, l.worker, l.until, l.began, " +
+                          detail::column_list(detail::job_columns.size(), "j.") +
+                          " FROM leases l CROSS JOIN jobs j ON j.id = l.job WHERE j.state = 2 "
+                          "ORDER BY l.job";
+  if (!all.prepare(db_, sql)) return db_.failure(doing);
+  int rc = SQLITE_ROW;
+  while ((rc = all.step()) == SQLITE_ROW) {
+    auto it = read(all, lease_columns);
+    if (!it) return std::move(it.error());
+    into.push_back({.it = std::move(*it),
+                    .queue = static_cast<queue_number>(all.number(0)),
+                    .lease = {.key = unsigned_of(all.number(1)),
+                              .worker = all.string(2),
+                              .until = {all.number(3)},
+                              .began = {all.number(4)}}});
+  }
+  if (rc != SQLITE_DONE) return db_.failure(doing);
+  return done{};
+}
+
+// ---- the rest
+
+std::optional<std::uint64_t> sqlite_store::room() {
+  if (!reserve_) return std::nullopt;
+  const time_point now = real_clock().now();
+  if (room_asked_at_ != time_point{} && now - room_asked_at_ < room_is_known_for) return room_;
+  room_asked_at_ = now;
+  reserve_->restore();
+  room_ = reserve_->room();
+  // Pages that were freed inside the file are room too, though the disk does not get them back. But
+  // to fill them the log needs some of the disk.
+  if (reserve_->free_bytes() >= reserve_->left_free() / 2) {
+    const auto pages = db_.number("PRAGMA freelist_count");
+    const auto page_bytes = db_.number("PRAGMA page_size");
+    if (pages && page_bytes) room_ += unsigned_of(*pages) * unsigned_of(*page_bytes);
+  }
+  return room_;
+}
+
+std::unique_ptr<store_reader> sqlite_store::reader() {
+  return std::make_unique<detail::sqlite_reader>(
+      options_.path, connection::how{.read_only = true,
+                                     .vfs = options_.vfs,
+                                     .cache_bytes = reader_cache_bytes,
+                                     .busy_ms = static_cast<int>(options_.busy_for.count())});
+}
+
+// ---- opening
+
+result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_beside) {
+  detail::lock_file lock;
+  std::optional<detail::disk_reserve> reserve;
+  if (files_beside) {
+    auto taken = detail::lock_file::take(o.path + ".lock", o.path);
+    if (!taken) return std::move(taken.error());
+    lock = std::move(*taken);
+    reserve.emplace(o.path, detail::disk_reserve::sizes{.left_free = o.reserve_bytes,
+                                                        .in_file = o.reserve_file_bytes});
+  }
+  if (o.vfs.empty()) {
+    if (auto whole = detail::check_length(o.path); !whole) return std::move(whole.error());
+  }
+  auto on = connection::open(o.path, {.read_only = false,
+                                      .vfs = o.vfs,
+                                      .cache_bytes = o.cache_bytes,
+                                      .busy_ms = static_cast<int>(o.busy_for.count())});
+  if (!on) return std::move(on.error());
+  auto made = std::make_unique<sqlite_store>(o, std::move(*on), std::move(lock), reserve);
+  if (auto begun = made->begin(); !begun) return std::move(begun.error());
+  return std::unique_ptr<store>(std::move(made));
+}
+
+// Where the file really is, so that two names of one file are one lock.
+std::string real_path(const std::string& path) {
+  std::error_code failed;
+  const auto absolute = std::filesystem::absolute(path, failed);
+  if (failed) return path;
+  const auto real = std::filesystem::weakly_canonical(absolute, failed);
+  return failed ? absolute.string() : real.string();
+}
+
+}  // namespace
+
+std::string_view to_string(sync_mode mode) noexcept {
+  for (const auto& [known, word] : mode_words) {
+    if (known == mode) return word;
+  }
+  return "unknown";
+}
+
+std::optional<sync_mode> sync_mode_from(std::string_view word) noexcept {
+  for (const auto& [mode, known] : mode_words) {
+    if (known == word) return mode;
+  }
+  return std::nullopt;
+}
+
+result<std::unique_ptr<store>> open_sqlite(sqlite_options o) {
+  if (o.path.empty()) return error{error_code::invalid, "the path of the store must not be empty"};
+  const bool files_beside = o.files_beside.value_or(o.vfs.empty());
+  if (files_beside || o.vfs.empty()) o.path = real_path(o.path);
+  auto opened = open_once(o, files_beside);
+  if (!opened && opened.error().code == error_code::disk_full && files_beside) {
+    // A few KiB are needed to open at all.
+    detail::disk_reserve reserve(o.path, {});
+    if (reserve.give_up()) opened = open_once(o, files_beside);
+  }
+  return opened;
+}
+
+}  // namespace sluice::jobs

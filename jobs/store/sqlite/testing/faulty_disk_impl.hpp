@@ -1,0 +1,106 @@
+#pragma once
+
+// The inside of faulty_disk: its folder and its faults (faulty_disk.cpp), and the face that SQLite
+// sees of it (faulty_disk_vfs.cpp).
+
+#include <sqlite3.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobs/store/sqlite/testing/disk_file.hpp"
+#include "jobs/store/sqlite/testing/faulty_disk.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice::jobs::testing {
+
+// A file with the locks on it and the memory that its users share. Those are the living program's:
+// a power cut leaves nothing of them.
+struct disk_node {
+  static constexpr std::size_t locks_max = SQLITE_SHM_NLOCK;
+
+  std::string name;
+  disk_file data;
+  bool syncs_folder = false;  // its next sync is to make its name durable too
+
+  int shared = 0;  // holders of at least SQLITE_LOCK_SHARED
+  const void* reserved = nullptr;
+  const void* pending = nullptr;
+  const void* exclusive = nullptr;
+
+  std::vector<std::unique_ptr<char[]>> regions;
+  std::array<int, locks_max> shm_shared{};
+  std::array<const void*, locks_max> shm_exclusive{};
+  int shm_users = 0;
+};
+using disk_node_ptr = std::shared_ptr<disk_node>;
+
+class faulty_disk::impl {
+ public:
+  explicit impl(options o);
+  ~impl();
+
+  // For SQLite. Codes are SQLite's. Each takes the lock.
+  int open(const char* name, int flags, disk_node_ptr& opened, bool& created);
+  int remove(std::string_view name, bool sync_folder);
+  bool exists(std::string_view name) const;
+  int read(disk_node& from, void* to, int count, std::int64_t offset);
+  int write(disk_node& to, std::string_view bytes, std::int64_t offset);
+  int truncate(disk_node& it, std::int64_t size);
+  int sync(disk_node& it);
+  int last_errno() const {
+    const std::lock_guard hold(mutex_);
+    return errno_;
+  }
+  std::int64_t size(const disk_node& it) const;
+
+  // What a name stands for: as the program sees it, as stored, and what it was made to stand for
+  // since the folder was synced. Null: no file.
+  struct entry {
+    disk_node_ptr seen;
+    disk_node_ptr stored;
+    std::vector<disk_node_ptr> dirty;
+  };
+
+  void register_vfs();
+  bool make_event(disk_event::op what, std::string_view file, std::uint64_t offset = 0,
+                  std::string_view bytes = {});
+  int fail(int code, std::string_view file, std::uint64_t offset);
+  std::uint64_t room() const;
+  std::uint64_t used() const;
+  bool happens(double probability);
+  void sync_folder();
+  void bind(entry& at, disk_node_ptr to);
+
+  // Constant after construction.
+  const options options_;
+  std::string name_;
+  sqlite3_vfs vfs_{};
+
+  mutable seam::os_mutex mutex_;
+  // Protected by mutex_.
+  random chance_;
+  std::map<std::string, entry, std::less<>> folder_;
+  std::vector<disk_event> events_;
+  std::uint64_t syncs_ = 0;
+  std::uint64_t faults_ = 0;
+  int open_files_ = 0;
+  bool off_ = false;
+  std::optional<std::uint64_t> off_at_;  // number of an event
+  std::uint64_t failing_syncs_ = 0;
+  failed_sync after_failed_sync_ = failed_sync::keeps;
+  int errno_ = 0;
+  std::optional<std::uint64_t> capacity_;  // in bytes used
+  double short_writes_ = 0;
+  double read_errors_ = 0;
+};
+
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,360 @@
+// The disk by itself, with SQLite on it: what is safe survives, and what is not safe is found out.
+
+#include "jobs/store/sqlite/testing/faulty_disk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "jobs/store/sqlite/testing/raw_database.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+struct setting {
+  std::string journal = "WAL";
+  std::string synchronous = "FULL";
+};
+
+// Pairs of rows, a pair in a transaction, and every third time a checkpoint or a deletion.
+class pairs {
+ public:
+  pairs(const faulty_disk& on, const setting& how) : it_(on) {
+    it_.run("PRAGMA journal_mode=" + how.journal);
+    it_.run("PRAGMA synchronous=" + how.synchronous);
+    it_.run("PRAGMA wal_autocheckpoint=12");
+    it_.run("CREATE TABLE IF NOT EXISTS pair(n INTEGER, half INTEGER, data TEXT)");
+  }
+
+  bool add(std::int64_t n) {
+    const auto number = std::to_string(n);
+    const auto data = "'" + std::string(300, static_cast<char>('a' + n % 26)) + "'";
+    return it_.run("BEGIN; INSERT INTO pair VALUES(" + number + ",1," + data +
+                   "); INSERT INTO pair VALUES(" + number + ",2," + data + "); COMMIT") ==
+           SQLITE_OK;
+  }
+  void roll_back() { it_.run("ROLLBACK"); }
+  raw_database& database() { return it_; }
+
+ private:
+  raw_database it_;
+};
+
+struct verdict {
+  std::int64_t lost = 0;     // pairs that were committed and are not there
+  std::int64_t torn = 0;     // pairs of which one half is there
+  std::int64_t unsound = 0;  // SQLite finds the file damaged, or cannot read it
+};
+
+// Looks at what is left when `committed` pairs were, counted from 1.
+void judge(const faulty_disk& left, std::int64_t committed, verdict& all) {
+  raw_database found(left);
+  if (!found.is_sound()) {
+    ++all.unsound;
+    return;
+  }
+  if (committed == 0) return;
+  const auto present =
+      found.number("SELECT count(DISTINCT n) FROM pair WHERE n <= " + std::to_string(committed));
+  all.lost += committed - std::max<std::int64_t>(present, 0);
+  const auto halves =
+      found.number("SELECT count(*) FROM (SELECT n FROM pair GROUP BY n HAVING count(*) <> 2)");
+  all.torn += std::max<std::int64_t>(halves, 0);
+}
+
+// The power goes at a random event of a run of commits; what is left is judged.
+verdict cut_power(int times, const setting& how, std::uint64_t seed) {
+  verdict all;
+  std::int64_t commits = 0;
+  random chance(seed);
+  for (int i = 0; i < times; ++i) {
+    faulty_disk disk;
+    std::int64_t committed = 0;
+    {
+      disk.power_off_after(1 + chance.below(250));
+      pairs run(disk, how);
+      while (committed < 60 && run.add(committed + 1)) ++committed;
+    }
+    commits += committed;
+    judge(*disk.power_cut(chance.next()), committed, all);
+  }
+  std::printf(
+      "[          ] %d power cuts, seed %lu, %ld commits: lost %ld, torn %ld, unsound %ld\n", times,
+      static_cast<unsigned long>(seed), static_cast<long>(commits), static_cast<long>(all.lost),
+      static_cast<long>(all.torn), static_cast<long>(all.unsound));
+  EXPECT_GT(commits, times);
+  return all;
+}
+
+TEST(faulty_disk_test, CommitsSurviveAThousandPowerCutsWithAWal) {
+  const auto found = cut_power(1000, {"WAL", "FULL"}, 1);
+  EXPECT_EQ(found.lost, 0);
+  EXPECT_EQ(found.torn, 0);
+  EXPECT_EQ(found.unsound, 0);
+}
+
+TEST(faulty_disk_test, CommitsSurviveAThousandPowerCutsWithAJournal) {
+  // In this mode a commit is the deletion of the journal, whose durability is the folder's: EXTRA.
+  const auto found = cut_power(1000, {"DELETE", "EXTRA"}, 2);
+  EXPECT_EQ(found.lost, 0);
+  EXPECT_EQ(found.torn, 0);
+  EXPECT_EQ(found.unsound, 0);
+}
+
+TEST(faulty_disk_test, WithoutSyncsTheSameCheckFindsLosses) {
+  EXPECT_GT(cut_power(200, {"WAL", "OFF"}, 3).lost, 0);
+  const auto journal = cut_power(200, {"DELETE", "OFF"}, 4);
+  EXPECT_GT(journal.lost + journal.torn + journal.unsound, 0);
+}
+
+TEST(faulty_disk_test, SyncingOnlyAtCheckpointsLosesCommitsButNeverHalves) {
+  const auto found = cut_power(300, {"WAL", "NORMAL"}, 5);
+  EXPECT_GT(found.lost, 0);
+  EXPECT_EQ(found.torn, 0);
+  EXPECT_EQ(found.unsound, 0);
+}
+
+// Commits while something keeps going wrong and is retried, then the power goes.
+template <class Trouble>
+verdict commit_through(Trouble trouble, int times, std::uint64_t seed) {
+  verdict all;
+  std::uint64_t faults = 0;
+  random chance(seed);
+  for (int i = 0; i < times; ++i) {
+    faulty_disk disk({.seed = chance.next()});
+    std::int64_t committed = 0;
+    {
+      pairs run(disk, {});
+      for (int attempt = 0; attempt < 60; ++attempt) {
+        trouble(disk, chance);
+        if (run.add(committed + 1)) {
+          ++committed;
+        } else {
+          run.roll_back();
+        }
+      }
+      faults += disk.faults();
+      disk.power_off();
+    }
+    // A commit that failed may have happened nevertheless: its number was used again, so a pair
+    // can be there twice, but never a half.
+    judge(*disk.power_cut(chance.next()), committed, all);
+  }
+  EXPECT_GT(faults, 0U);
+  return all;
+}
+
+class failing_syncs_test : public ::testing::TestWithParam<failed_sync> {};
+
+TEST_P(failing_syncs_test, NothingCommittedIsLost) {
+  const auto found = commit_through(
+      [](faulty_disk& disk, random& chance) {
+        if (chance.below(4) == 0) disk.fail_next_sync(1 + chance.below(3), GetParam());
+      },
+      150, 6);
+  EXPECT_EQ(found.lost, 0);
+  EXPECT_EQ(found.unsound, 0);
+}
+
+std::string name_of(const ::testing::TestParamInfo<failed_sync>& mode) {
+  return mode.param == failed_sync::keeps     ? "Keeps"
+         : mode.param == failed_sync::forgets ? "Forgets"
+                                              : "Reverts";
+}
+
+INSTANTIATE_TEST_SUITE_P(faulty_disk, failing_syncs_test,
+                         ::testing::Values(failed_sync::keeps, failed_sync::forgets,
+                                           failed_sync::reverts),
+                         name_of);
+
+TEST(faulty_disk_test, ShortWritesFailTheCommitAndHarmNoOther) {
+  const auto found = commit_through(
+      [](faulty_disk& disk, random& chance) { disk.short_writes(chance.below(2) * 0.1); }, 150, 7);
+  EXPECT_EQ(found.lost, 0);
+  EXPECT_EQ(found.torn, 0);
+  EXPECT_EQ(found.unsound, 0);
+}
+
+TEST(faulty_disk_test, AFullDiskRefusesAndServesAgain) {
+  faulty_disk disk;
+  pairs run(disk, {});
+  ASSERT_TRUE(run.add(1));
+  disk.full_after(2000);
+  EXPECT_EQ(disk.room(), 2000U);
+  EXPECT_EQ(run.database().run("INSERT INTO pair VALUES(2,1,'x')"), SQLITE_FULL);
+  run.roll_back();
+  EXPECT_EQ(run.database().number("SELECT count(*) FROM pair"), 2);
+  disk.free();
+  EXPECT_TRUE(run.add(2));
+  EXPECT_TRUE(run.database().is_sound());
+  EXPECT_GT(disk.faults(), 0U);
+}
+
+TEST(faulty_disk_test, AReadErrorIsReportedAndPasses) {
+  faulty_disk disk;
+  {
+    pairs run(disk, {});
+    ASSERT_TRUE(run.add(1));
+  }
+  raw_database again(disk);
+  disk.read_errors(1);
+  EXPECT_EQ(again.run("SELECT * FROM pair") & 0xff, SQLITE_IOERR);
+  disk.read_errors(0);
+  EXPECT_EQ(again.number("SELECT count(*) FROM pair"), 2);
+}
+
+TEST(faulty_disk_test, CorruptionIsFound) {
+  faulty_disk disk;
+  {
+    pairs run(disk, {});
+    for (int n = 1; n <= 30; ++n) ASSERT_TRUE(run.add(n));
+  }
+  ASSERT_TRUE(disk.corrupt_page("raw.db", 1));
+  EXPECT_FALSE(disk.corrupt_page("raw.db", 1000));
+  EXPECT_FALSE(disk.corrupt_page("no.db", 0));
+  raw_database again(disk);
+  EXPECT_FALSE(again.is_sound());
+}
+
+TEST(faulty_disk_test, ACommitReturnsAfterTheSyncOfItsBytes) {
+  faulty_disk disk({.keep_bytes = true});
+  pairs run(disk, {});
+  for (int n = 1; n <= 20; ++n) {
+    const auto token = std::string(300, static_cast<char>('a' + n % 26));
+    ASSERT_TRUE(run.add(n));
+    const auto returned = disk.now();
+    const auto events = disk.events();
+    const auto written = std::ranges::find_if(events, [&](const disk_event& e) {
+      return e.what == disk_event::op::write && e.bytes.find(token) != std::string::npos;
+    });
+    ASSERT_NE(written, events.end());
+    const auto synced = std::find_if(written, events.end(), [&](const disk_event& e) {
+      return e.what == disk_event::op::sync && e.file == written->file;
+    });
+    ASSERT_NE(synced, events.end());
+    EXPECT_LE(synced->number, returned);
+  }
+}
+
+TEST(faulty_disk_test, ThePowerGoesAtTheEventThatWasNamed) {
+  faulty_disk disk;
+  pairs run(disk, {});
+  ASSERT_TRUE(run.add(1));
+  const auto before = disk.now();
+  disk.power_off_after(3);
+  EXPECT_FALSE(disk.is_off());
+  while (run.add(2)) continue;
+  EXPECT_TRUE(disk.is_off());
+  EXPECT_EQ(disk.now(), before + 3);
+  EXPECT_EQ(disk.events().back().what, disk_event::op::failed);
+  EXPECT_NE(run.database().run("SELECT * FROM pair"), SQLITE_OK);
+}
+
+TEST(faulty_disk_test, AFolderThatWasNotSyncedMayForgetAFileOrRemember) {
+  bool there = false;
+  bool gone = false;
+  bool back = false;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    faulty_disk disk;
+    {
+      raw_database made(disk);
+      made.run("PRAGMA synchronous=OFF");
+      made.run("PRAGMA journal_mode=WAL");
+      made.run("CREATE TABLE t(a)");
+      const auto cut = disk.power_cut(seed);
+      (cut->files().empty() ? gone : there) = true;
+      made.run("PRAGMA synchronous=FULL");
+      made.run("INSERT INTO t VALUES(1)");
+    }
+    // SQLite does not sync the folder when it deletes the WAL at the end.
+    const auto left = disk.power_cut(seed)->files();
+    back = back || std::ranges::count(left, "raw.db-wal") > 0;
+  }
+  EXPECT_TRUE(there);
+  EXPECT_TRUE(gone);
+  EXPECT_TRUE(back);
+}
+
+TEST(faulty_disk_test, OneConnectionWritesWhileAnotherReads) {
+  faulty_disk disk;
+  pairs writer(disk, {});
+  raw_database reader(disk);
+  ASSERT_TRUE(writer.add(1));
+  ASSERT_EQ(reader.run("BEGIN"), SQLITE_OK);
+  EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 2);
+  ASSERT_TRUE(writer.add(2));
+  EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 2);  // as it was when it began
+  ASSERT_EQ(reader.run("COMMIT"), SQLITE_OK);
+  EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 4);
+
+  ASSERT_EQ(reader.run("BEGIN IMMEDIATE"), SQLITE_OK);
+  EXPECT_FALSE(writer.add(3));  // one writer at a time
+  writer.roll_back();
+  ASSERT_EQ(reader.run("COMMIT"), SQLITE_OK);
+  EXPECT_TRUE(writer.add(3));
+}
+
+TEST(faulty_disk_test, AJournalExcludesReadersWhileItCommits) {
+  faulty_disk disk;
+  pairs writer(disk, {"DELETE", "FULL"});
+  raw_database reader(disk);
+  ASSERT_EQ(reader.run("BEGIN"), SQLITE_OK);
+  EXPECT_EQ(reader.number("SELECT count(*) FROM pair"), 0);
+  EXPECT_FALSE(writer.add(1));
+  writer.roll_back();
+  ASSERT_EQ(reader.run("COMMIT"), SQLITE_OK);
+  EXPECT_TRUE(writer.add(1));
+}
+
+TEST(faulty_disk_test, ThreadsShareIt) {
+  faulty_disk disk;
+  pairs writer(disk, {});
+  constexpr int rounds = 200;
+  {
+    const seam::thread other([&] {
+      raw_database reader(disk);
+      reader.run("PRAGMA busy_timeout=10000");
+      std::int64_t last = 0;
+      while (last < 2 * rounds) {
+        const auto now = reader.number("SELECT count(*) FROM pair");
+        EXPECT_EQ(now % 2, 0);
+        EXPECT_GE(now, last);
+        if (now < last) return;
+        last = now;
+        disk.power_cut(static_cast<std::uint64_t>(now) + 1);
+      }
+    });
+    for (int n = 1; n <= rounds; ++n) EXPECT_TRUE(writer.add(n));
+  }
+  EXPECT_EQ(writer.database().number("SELECT count(*) FROM pair"), 2 * rounds);
+}
+
+TEST(faulty_disk_test, TheSameSeedGivesTheSameDisk) {
+  faulty_disk disk;
+  pairs run(disk, {"WAL", "OFF"});
+  for (int n = 1; n <= 30; ++n) ASSERT_TRUE(run.add(n));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto one = disk.power_cut(seed);
+    const auto two = disk.power_cut(seed);
+    EXPECT_EQ(one->files(), two->files());
+    EXPECT_EQ(one->bytes_used(), two->bytes_used());
+  }
+}
+
+TEST(faulty_disk_test, MustNotBeDestroyedWithOpenFiles) {
+  EXPECT_DEATH(
+      {
+        auto disk = std::make_unique<faulty_disk>();
+        raw_database open(*disk);
+        open.run("CREATE TABLE t(a)");
+        disk.reset();
+      },
+      "files to be closed");
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
