@@ -1,0 +1,26 @@
+#include "jobs/engine/detail/answers.hpp"
+
+#include "jobs/engine/detail/waiting.hpp"
+
+namespace sluice::jobs::detail {
+
+answers::~answers() = default;
+
+void answers::bury(std::unique_ptr<waiting> ended) {
+  ended_.push_back(std::move(ended));
+}
+
+void answers::deliver() noexcept {
+  std::apply(
+      [](auto&... lists) {
+        const auto give = [](auto& some) {
+          for (auto& a : some) a.to.set_value(std::move(a.value));
+          some.clear();
+        };
+        (give(lists), ...);
+      },
+      all_);
+  ended_.clear();
+}
+
+}  // namespace sluice::jobs::detail

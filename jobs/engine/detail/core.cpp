@@ -1,0 +1,532 @@
+#include "jobs/engine/detail/core.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+std::uint64_t seed_of(const engine_options& o) {
+  if (o.seed != 0) return o.seed;
+  std::uint64_t seed = 0;
+  // Cannot fail for so few bytes; if it did, keys would be predictable, not wrong.
+  if (::getentropy(&seed, sizeof seed) != 0) seed = 1;
+  return seed;
+}
+
+// So many ids are reserved at a time: at most this many numbers are skipped after a crash.
+constexpr std::uint64_t ids_ahead = 1000;
+
+error shutting_down() {
+  return {error_code::shutting_down, "the server is shutting down"};
+}
+
+// Without the changes that go, all that knows a change by its number gets its new one.
+void close_ranks(commit& c, const std::vector<bool>& goes) {
+  std::vector<std::size_t> place(goes.size());
+  std::vector<change> left;
+  for (std::size_t i = 0; i < goes.size(); ++i) {
+    place[i] = left.size();
+    if (!goes[i]) left.push_back(std::move(c.changes.changes[i]));
+  }
+  c.changes.changes = std::move(left);
+  for (commit::staged_push& p : c.pushes) p.change = place[p.change];
+  for (end_item& e : c.ends) e.change = place[e.change];
+  for (commit::eviction& e : c.evictions) e.change = place[e.change];
+  for (commit::other& o : c.others) {
+    if (o.change != commit::no_change) o.change = place[o.change];
+  }
+}
+
+}  // namespace
+
+bool queue_state::has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept {
+  return counts.unfinished() + staged_jobs + jobs <= options.capacity_jobs &&
+         counts.bytes + staged_bytes + bytes <= options.capacity_bytes;
+}
+
+core::core(const engine_options& o, time_source& time)
+    : options_(o), time_(time), random_(seed_of(o)) {}
+
+core::~core() = default;
+
+void core::load(store::contents contents) {
+  next_id_ = contents.ids_up_to + 1;
+  ids_stored_ = contents.ids_up_to;
+  for (store::saved_queue& saved : contents.queues) {
+    auto q = std::make_unique<queue_state>();
+    q->name = saved.name;
+    q->number = saved.number;
+    q->is_stored = true;
+    set_in_use(*q, true);
+    q->options = saved.options;
+    q->counts = saved.counts;
+    // Nothing is in memory yet: all that the store has comes after this horizon.
+    if (q->counts.ready > 0) q->ready.extend({}, position{}, false);
+    next_number_ = std::max(next_number_, saved.number + 1);
+    by_number_.emplace(saved.number, q.get());
+    queues_.emplace(std::move(saved.name), std::move(q));
+  }
+  const time_point now = time_.timers().now();
+  const unix_time wall = time_.now();
+  for (store::saved_lease& saved : contents.leases) {
+    queue_state* const q = find_queue(saved.queue);
+    if (q == nullptr) continue;
+    lease_state& l = leases_[saved.it->id];
+    l.owner = this;
+    l.queue = q;
+    l.weight = weight_of(saved.it->spec);
+    keep_leased(l, saved.it);
+    l.key = saved.lease.key;
+    l.worker = std::move(saved.lease.worker);
+    l.lasts = saved.it->spec.lease_for > milliseconds(0) ? saved.it->spec.lease_for
+                                                         : q->options.lease_for;
+    l.began = now - (wall - saved.lease.began);
+    l.began_at = saved.lease.began;
+    // The time that nobody was here to be heard by does not count against the worker.
+    l.until = now + std::max(saved.lease.until - wall, l.lasts);
+    ++q->running;
+    ++running_;
+    time_lease(l);
+  }
+  // Whatever became due while nobody was here.
+  next_due_ = unix_time{};
+}
+
+queue_state* core::find_queue(std::string_view name) {
+  const auto found = queues_.find(name);
+  return found == queues_.end() ? nullptr : found->second.get();
+}
+
+queue_state* core::find_queue(queue_number number) {
+  const auto found = by_number_.find(number);
+  return found == by_number_.end() ? nullptr : found->second;
+}
+
+queue_state* core::make_queue(std::string_view name, bool only_waited_for) {
+  queue_state* q = find_queue(name);
+  if (q != nullptr && (q->is_in_use || only_waited_for)) return q;
+  const std::size_t of_its_kind = only_waited_for ? queues_.size() - used_queues_ : used_queues_;
+  if (of_its_kind >= options_.queues_max) return nullptr;
+  if (q == nullptr) {
+    auto made = std::make_unique<queue_state>();
+    made->name = name;
+    q = queues_.emplace(made->name, std::move(made)).first->second.get();
+  }
+  set_in_use(*q, !only_waited_for);
+  return q;
+}
+
+error core::too_many_queues() const {
+  return {error_code::overloaded,
+          std::to_string(options_.queues_max) +
+              " queues, which is the limit (queues_max), are in use or waited for already; use "
+              "fewer queue names"};
+}
+
+void core::set_in_use(queue_state& q, bool is) {
+  if (q.is_in_use != is) is ? ++used_queues_ : --used_queues_;
+  q.is_in_use = is;
+}
+
+void core::drop_unused(queue_state& q) {
+  if (q.number != 0 || q.pins > 0 || !q.pushes.empty()) return;
+  set_in_use(q, false);
+  if (!q.leases.empty()) return;
+  std::ranges::replace(touched_, &q, nullptr);  // somebody may be going through them
+  std::erase(stalled_, &q);
+  std::erase(starved_, &q);
+  queues_.erase(queues_.find(q.name));
+}
+
+lease_state* core::find_lease(job_id id) {
+  const auto found = leases_.find(id);
+  return found == leases_.end() ? nullptr : &found->second;
+}
+
+std::size_t core::stage(change c) {
+  next_.changes.changes.push_back(std::move(c));
+  return next_.changes.changes.size() - 1;
+}
+
+void core::stage_queue(queue_state& q, const queue_options& options) {
+  if (q.number == 0) {
+    q.number = next_number_++;
+    by_number_.emplace(q.number, &q);
+  }
+  q.is_staged = true;
+  change c;
+  c.what = change::op::set_queue;
+  c.queue = q.number;
+  c.settings = std::make_unique<change::queue_settings>(change::queue_settings{q.name, options});
+  next_.settings.push_back(std::move(c));
+  next_.queues.push_back(&q);
+}
+
+void core::note_due(unix_time at) {
+  if (!next_due_ || at < *next_due_) next_due_ = at;
+}
+
+milliseconds core::keep_of(const queue_state& q, const job_spec& spec, job_state ended,
+                           bool has_result) const {
+  if (spec.keep_for) return *spec.keep_for;
+  if (ended != job_state::done) return q.options.keep_dead;
+  return has_result ? q.options.keep_results : q.options.keep_done;
+}
+
+// Waiting calls.
+
+time_point core::deadline_of(const wait_limits& limits) const {
+  if (limits.deadline.is_never()) return time_point::max();
+  clock& ours = time_.timers();
+  clock* const theirs = limits.deadline.on();
+  const time_point there = theirs == nullptr ? seam::now() : theirs->now();
+  if (limits.deadline.when() <= there) return time_point::min();
+  return ours.now() + (limits.deadline.when() - there);
+}
+
+std::optional<error> core::refuse_wait(std::uint64_t bytes) const {
+  if (waits_.size() >= options_.waiting_max) {
+    return error{error_code::overloaded,
+                 std::to_string(waits_.size()) +
+                     " calls wait already, which is the limit (waiting_max); try again later, or "
+                     "with fewer calls at a time"};
+  }
+  // One that is larger than the limit itself waits alone.
+  if (waiting_bytes_ > 0 && waiting_bytes_ + bytes > options_.waiting_bytes_max) {
+    return error{error_code::overloaded, "calls that wait hold " + std::to_string(waiting_bytes_) +
+                                             " of " + std::to_string(options_.waiting_bytes_max) +
+                                             " bytes (waiting_bytes_max), and this one has " +
+                                             std::to_string(bytes) +
+                                             "; try again later, or push less at a time"};
+  }
+  return std::nullopt;
+}
+
+void core::hold(std::unique_ptr<waiting> w, const std::vector<waiting::line*>& lines,
+                const wait_limits& limits, const std::stop_token& cancel) {
+  waiting& it = *w;
+  it.number = next_wait_++;
+  waits_.emplace(it.number, std::move(w));
+  waiting_bytes_ += it.bytes;
+  waiting_leases_ += it.what == waiting::kind::lease ? 1 : 0;
+  waiting_pushes_ += it.what == waiting::kind::push ? 1 : 0;
+  for (waiting::line* const where : lines) it.join(*where);
+  it.each_queue([](queue_state& q) { ++q.pins; });
+  if (const time_point until = deadline_of(limits); until != time_point::max()) {
+    it.on_deadline = [this](waiting& late) {
+      end_wait_early(late, {error_code::timed_out, "the deadline came first"}, *firing_);
+    };
+    timers_.add(it, until);
+    it.is_timed = true;
+  }
+  const auto stop = [this, number = it.number] { on_stop(number); };
+  if (limits.stop.stop_possible()) it.on_stop.emplace(limits.stop, stop);
+  if (cancel.stop_possible()) it.on_cancel.emplace(cancel, stop);
+}
+
+std::unique_ptr<waiting> core::release_wait(waiting& w) {
+  w.each_queue([](queue_state& q) { --q.pins; });
+  w.leave_all();
+  if (w.is_timed) timers_.remove(w);
+  w.is_timed = false;
+  waiting_bytes_ -= w.bytes;
+  waiting_leases_ -= w.what == waiting::kind::lease ? 1 : 0;
+  waiting_pushes_ -= w.what == waiting::kind::push ? 1 : 0;
+  const auto found = waits_.find(w.number);
+  check(found != waits_.end(), "sluice::jobs::core", "a wait that has not ended");
+  std::unique_ptr<waiting> mine = std::move(found->second);
+  waits_.erase(found);
+  return mine;
+}
+
+void core::end_wait_early(waiting& w, error why, answers& out) {
+  std::unique_ptr<waiting> mine = release_wait(w);
+  if (mine->in != nullptr) touch(*mine->in);  // those behind it may fit
+  mine->refuse(std::move(why), out);
+  std::vector<queue_state*> left;
+  mine->each_queue([&](queue_state& q) {
+    if (std::ranges::find(left, &q) == left.end()) left.push_back(&q);
+  });
+  for (queue_state* const q : left) drop_unused(*q);
+  out.bury(std::move(mine));
+}
+
+void core::stop_wait(std::uint64_t number, answers& out) {
+  const auto found = waits_.find(number);
+  if (found == waits_.end()) return;
+  end_wait_early(*found->second, {error_code::stopped, "the caller asked to stop"}, out);
+}
+
+void core::end_all_waits(answers& out) {
+  while (!waits_.empty()) end_wait_early(*waits_.begin()->second, shutting_down(), out);
+}
+
+// The committer's side.
+
+time_point core::next_wake(time_point now, unix_time wall) const {
+  if (has_staged()) return now;
+  time_point at = next_timer();
+  if (next_due_) {
+    // The wall clock may be set while we sleep: look again at least every minute.
+    at = std::min(at, now + std::clamp(*next_due_ - wall, milliseconds(0), milliseconds(60'000)));
+  }
+  return at;
+}
+
+void core::fire_due(time_point now, answers& out) {
+  if (timers_.empty() || timers_.earliest() > now) return;
+  firing_ = &out;
+  timer_heap::fire_all(timers_.claim_due(now));
+  firing_ = nullptr;
+}
+
+commit core::take_commit() {
+  commit c = std::exchange(next_, {});
+  if (const std::size_t first = c.settings.size(); first > 0) {
+    for (change& later : c.changes.changes) c.settings.push_back(std::move(later));
+    c.changes.changes = std::exchange(c.settings, {});
+    for (commit::staged_push& p : c.pushes) p.change += first;
+    for (end_item& e : c.ends) e.change += first;
+    for (commit::eviction& e : c.evictions) e.change += first;
+    for (commit::other& o : c.others) o.change += o.change == commit::no_change ? 0 : first;
+  }
+  c.changes.now = time_.now();
+  if (next_id_ - 1 > ids_stored_) c.changes.ids_up_to = ids_to_reserve();
+  return c;
+}
+
+std::uint64_t core::ids_to_reserve() const {
+  return next_id_ - 1 + ids_ahead;
+}
+
+void core::apply_counts(const change& c) {
+  queue_state* const q = find_queue(c.queue);
+  check(q != nullptr, "sluice::jobs::core", "a queue for every change");
+  switch (c.what) {
+    case change::op::add:
+      ++q->counts.of(c.it->state);
+      q->counts.bytes += weight_of(c.it->spec);
+      break;
+    case change::op::move:
+      --q->counts.of(c.from);
+      ++q->counts.of(c.to);
+      if (!has_ended(c.from) && has_ended(c.to)) q->counts.bytes -= c.weight;
+      if (has_ended(c.from) && !has_ended(c.to)) q->counts.bytes += c.weight;
+      break;
+    case change::op::drop:
+      --q->counts.of(c.from);
+      if (!has_ended(c.from)) q->counts.bytes -= c.weight;
+      break;
+    default:
+      break;
+  }
+}
+
+void core::committed(commit& c, const std::vector<conflict>& conflicts, answers& out) {
+  ids_stored_ = std::max(ids_stored_, c.changes.ids_up_to);
+  for (queue_state* const q : c.queues) {
+    q->is_stored = true;
+    q->is_staged = false;
+  }
+  std::vector<const conflict*> refused_adds(conflicts.empty() ? 0 : c.changes.changes.size());
+  for (const conflict& one : conflicts) refused_adds[one.index] = &one;
+  for (std::size_t i = 0; i < c.changes.changes.size(); ++i) {
+    const change& done_change = c.changes.changes[i];
+    if (done_change.queue == 0 || (!conflicts.empty() && refused_adds[i] != nullptr)) continue;
+    apply_counts(done_change);
+  }
+  counters.committed_changes += c.changes.changes.size();
+  for (commit::staged_push& p : c.pushes) {
+    staged_bytes_ -= p.item.weight;
+    --p.item.queue->staged_jobs;
+    p.item.queue->staged_bytes -= p.item.weight;
+    const conflict* const clash = conflicts.empty() ? nullptr : refused_adds[p.change];
+    push_committed(p, clash, c.changes.changes[p.change].group != 0, out);
+  }
+  for (commit::eviction& e : c.evictions) evicted(e, out);
+  for (end_item& e : c.ends) end_committed(e, c.changes.changes[e.change], out);
+  for (commit::other& o : c.others) o.then(nullptr, out);
+  settle(out);
+}
+
+void core::push_committed(commit::staged_push& p, const conflict* clash, bool in_group,
+                          answers& out) {
+  job& j = *p.item.it;
+  if (clash != nullptr) {
+    touch(*p.item.queue);  // its room is free again
+    for (job_ptr& spared : p.item.victims) spare_victim(*p.item.queue, std::move(spared));
+    ++counters.duplicates;
+    if (!in_group) {
+      p.item.to.give(push_receipt{clash->holder, push_receipt::fate::duplicate}, out);
+    } else if (clash->holder != 0) {
+      p.item.to.give(error{error_code::duplicate,
+                           "unique key '" + j.spec.unique.key + "' is taken by job " +
+                               std::to_string(clash->holder) + "; nothing was pushed",
+                           clash->holder},
+                     out);
+    } else {
+      p.item.to.give(error{error_code::duplicate,
+                           "another job of the list is a duplicate; nothing was pushed"},
+                     out);
+    }
+    return;
+  }
+  ++counters.pushed;
+  for (job_ptr& gone : p.item.victims) stage_eviction(*p.item.queue, std::move(gone), false);
+  const job_id id = j.id;
+  if (j.state == job_state::ready) {
+    publish(std::move(p.item.it));
+  } else {
+    note_due(j.due_at);
+  }
+  p.item.to.give(push_receipt{id, push_receipt::fate::accepted}, out);
+}
+
+void core::refuse_pushes(commit& c, const error& why, answers& out) {
+  for (commit::staged_push& p : c.pushes) {
+    staged_bytes_ -= p.item.weight;
+    --p.item.queue->staged_jobs;
+    p.item.queue->staged_bytes -= p.item.weight;
+    ++counters.refused;
+    touch(*p.item.queue);
+    for (job_ptr& spared : p.item.victims) spare_victim(*p.item.queue, std::move(spared));
+    p.item.to.give(why, out);
+  }
+  c.pushes.clear();
+  std::vector<bool> goes(c.changes.changes.size());
+  for (commit::eviction& e : c.evictions) {
+    if (!e.is_with_push) continue;
+    goes[e.change] = true;
+    spare_victim(*e.queue, std::move(e.gone));
+  }
+  std::erase_if(c.evictions, [](const commit::eviction& e) { return e.is_with_push; });
+  for (std::size_t i = 0; i < goes.size(); ++i) {
+    if (c.changes.changes[i].what == change::op::add) goes[i] = true;
+  }
+  close_ranks(c, goes);
+}
+
+bool core::take_out(commit& c, const error& why, answers& out) {
+  std::vector<bool> goes(c.changes.changes.size());
+  const auto first = std::ranges::find_if(c.changes.changes, [&](const change& one) {
+    return one.id == why.job && (one.what == change::op::move || one.what == change::op::drop);
+  });
+  if (first == c.changes.changes.end()) return false;
+  const auto at = static_cast<std::size_t>(first - c.changes.changes.begin());
+  goes[at] = true;
+  for (commit::eviction& e : c.evictions) {
+    if (e.change == at) forget_choice(*e.queue, *e.gone);  // it is gone already
+  }
+  std::erase_if(c.evictions, [&](const commit::eviction& e) { return e.change == at; });
+  for (end_item& e : c.ends) {
+    if (e.change != at) continue;
+    said_bytes_ -= e.bytes;
+    e.acked.give(why, out);
+    if (e.failed) out.add(std::move(*e.failed), result<fail_receipt>(why));
+    forget_lease(e.id, out);
+  }
+  std::erase_if(c.ends, [&](const end_item& e) { return e.change == at; });
+  for (commit::other& o : c.others) {
+    if (o.change == at) o.then(&why, out);
+  }
+  std::erase_if(c.others, [&](const commit::other& o) { return o.change == at; });
+  job_gone(why.job, why, out);
+  close_ranks(c, goes);
+  return true;
+}
+
+void core::refused(commit& c, const error& why, answers& out) {
+  ++counters.commit_errors;
+  refuse_pushes(c, why, out);
+  for (queue_state* const q : c.queues) {
+    q->is_staged = false;
+    // Others were staged for it while this was tried: they cannot go without it.
+    if (!q->is_stored && q->staged_jobs > 0) stage_queue(*q, q->options);
+  }
+  for (commit::eviction& e : c.evictions) spare_victim(*e.queue, std::move(e.gone));
+  for (end_item& e : c.ends) {
+    if (lease_state* const l = find_lease(e.id)) {
+      l->is_ending = false;
+      // The worker hears of the error and can say it again: give it the time to, even beyond the
+      // job's time limit. For one that has run out it is when that is tried again.
+      l->until = std::max(l->until, time_.timers().now() + options_.probe_every * 2);
+      timers_.remove(*l);
+      timers_.add(*l, l->until);
+    }
+    said_bytes_ -= e.bytes;
+    e.acked.give(why, out);
+    if (e.failed) out.add(std::move(*e.failed), result<fail_receipt>(why));
+  }
+  for (commit::other& o : c.others) o.then(&why, out);
+  settle(out);
+}
+
+void core::degrade(const error& why, answers& out) {
+  degraded_ = why;
+  refuse_waiting_pushes(why, out);
+}
+
+void core::recover(answers& out) {
+  degraded_.reset();
+  // Windows that could not be read.
+  for (const auto& [name, q] : queues_) {
+    q->is_unreadable = false;
+    if (!q->leases.empty()) touch(*q);
+  }
+  settle(out);
+}
+
+void core::close(answers& out) {
+  closed_ = true;
+  std::vector<waiting*> ends;
+  for (const auto& [number, w] : waits_) {
+    if (w->what != waiting::kind::other) ends.push_back(w.get());
+  }
+  for (waiting* const w : ends) end_wait_early(*w, shutting_down(), out);
+}
+
+void core::stage_saved_leases() {
+  const time_point now = time_.timers().now();
+  const unix_time wall = time_.now();
+  for (const auto& [id, l] : leases_) {
+    if (l.is_cancelled || l.is_ending) continue;
+    change c;
+    c.what = change::op::save_lease;
+    c.queue = l.queue->number;
+    c.id = id;
+    c.lease = std::make_unique<change::lease_record>(change::lease_record{
+        l.key, l.worker, wall + std::chrono::duration_cast<milliseconds>(l.until - now),
+        l.began_at});
+    stage(std::move(c));
+  }
+}
+
+queue_info core::info_of(const queue_state& q) const {
+  queue_info info{q.name, q.options, q.counts};
+  info.counts.ready -= q.running;
+  info.counts.running = q.running;
+  return info;
+}
+
+std::vector<queue_info> core::queues() const {
+  std::vector<queue_info> all;
+  for (const auto& [name, q] : queues_) {
+    if (q->is_stored) all.push_back(info_of(*q));
+  }
+  return all;
+}
+
+void core::add_stats(engine_stats& s) const {
+  s = counters;
+  s.running = running_;
+  s.window_jobs = window_jobs_;
+  s.window_bytes = window_bytes_;
+  s.waiting_leases = waiting_leases_;
+  s.waiting_pushes = waiting_pushes_;
+}
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,375 @@
+#pragma once
+
+// What the engine knows and decides, without threads, files or waiting: queues, windows, leases,
+// those who wait, and the changes that are to be committed next.
+//
+// The engine calls it with its lock held. Calls change what is in memory, stage what must be
+// durable, and put answers that need no commit into `answers`. The committer takes what was staged
+// (`take_commit`), gives it to the store, and says how that went (`committed`, `refused`): only
+// then are staged pushes published, ended leases forgotten, and their callers answered.
+//
+// Counts are those of the store: a running job is counted as ready there, and as running beside it.
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "jobs/engine/detail/answers.hpp"
+#include "jobs/engine/detail/waiting.hpp"
+#include "jobs/engine/detail/window.hpp"
+#include "jobs/engine/engine.hpp"
+#include "sluice/base/random.hpp"
+
+namespace sluice::jobs::detail {
+
+struct queue_state {
+  std::string name;
+  queue_number number = 0;  // zero: only waited for, nothing was ever pushed
+  bool is_in_use = false;   // counted in core::used_queues_: more than waited for
+  bool is_stored = false;
+  bool is_staged = false;  // its settings are on their way to the store
+  queue_options options;
+  queue_counts counts;  // committed; running stays zero here
+  std::uint64_t running = 0;
+  // On their way to the store: they take up room, and are not counted yet. A drop that is staged
+  // makes room only when it is committed.
+  std::uint64_t staged_jobs = 0;
+  std::uint64_t staged_bytes = 0;
+  // Of jobs that are dropped in the same commit that adds the ones they make room for.
+  std::uint64_t freeing_jobs = 0;
+  std::uint64_t freeing_bytes = 0;
+  window ready;
+  bool wants_refill = false;   // until it was read
+  bool is_unreadable = false;  // it could not be read; tried again when the store has recovered
+  bool is_touched = false;
+  bool is_starved = false;  // in core::starved_
+  bool is_stalled = false;  // in core::stalled_
+  std::uint32_t pins = 0;   // calls that wait elsewhere with something for this queue
+  waiting::line leases;     // calls that wait for a job
+  waiting::line pushes;     // calls that wait for room
+
+  bool has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept;
+};
+
+class core;
+
+struct lease_state final : timer {
+  bool claim() noexcept override { return true; }
+  void fire() noexcept override;
+
+  core* owner = nullptr;
+  job_ptr it;  // without its args when those are large
+  queue_state* queue = nullptr;
+  std::uint64_t weight = 0;
+  std::uint64_t key = 0;
+  std::string worker;
+  milliseconds lasts{0};
+  time_point began{};
+  unix_time began_at{};
+  time_point until{};
+  bool is_trimmed = false;
+  bool is_ending = false;     // its end is staged
+  bool is_cancelled = false;  // the job has ended already; the worker has not let go yet
+
+  std::uint32_t attempt() const noexcept { return it->attempts + 1; }
+};
+
+// A push, from its arrival to its commit.
+struct push_item {
+  std::shared_ptr<job> it;
+  std::vector<job_ptr> victims;  // that are dropped to make room for it
+  queue_state* queue = nullptr;
+  std::uint64_t weight = 0;
+  push_reply to;
+};
+
+// An end of a lease that is being committed.
+struct end_item {
+  job_id id = 0;
+  std::size_t change = 0;
+  job_state to = job_state::done;
+  std::optional<payload> value;  // for those who wait for the end of a job that is not kept
+  std::optional<attempt_error> last_error;  // likewise
+  std::optional<payload> args;              // likewise, when the lease was without them
+  std::uint64_t bytes = 0;                  // of what the worker said, while it is staged
+  bool is_expiry = false;
+  ack_reply acked;
+  std::optional<promise<result<fail_receipt>>> failed;
+  fail_receipt receipt;
+};
+
+struct commit {
+  struct staged_push {
+    std::size_t change = 0;
+    push_item item;
+  };
+  // A job that is dropped from a full queue.
+  struct eviction {
+    std::size_t change = 0;
+    queue_state* queue = nullptr;
+    job_ptr gone;
+    bool is_with_push = false;  // the push that needs its room is in this commit
+  };
+  // What else is to be done after the commit, with the lock held; null: it was committed.
+  using after = unique_function<void(const error* why_not, answers& out)>;
+  struct other {
+    std::size_t change = no_change;  // that it is about
+    after then;
+  };
+  static constexpr std::size_t no_change = ~std::size_t{0};
+
+  batch changes;
+  std::vector<staged_push> pushes;
+  std::vector<end_item> ends;
+  std::vector<eviction> evictions;
+  std::vector<other> others;
+  std::vector<change> settings;      // that go before all other changes
+  std::vector<queue_state*> queues;  // whose settings it stores
+
+  bool empty() const noexcept {
+    return changes.changes.empty() && settings.empty() && others.empty();
+  }
+};
+
+class core {
+ public:
+  core(const engine_options& o, time_source& time);
+  core(const core&) = delete;
+  core& operator=(const core&) = delete;
+  ~core();
+
+  void load(store::contents contents);
+
+  // Producers.
+  void push(job_spec spec, push_reply to, const wait_limits& limits, answers& out);
+  void push_together(std::vector<job_spec> specs, promise<std::vector<result<push_receipt>>> to,
+                     const wait_limits& limits, answers& out);
+
+  // Workers.
+  void lease(lease_request what, promise<result<std::vector<leased_job>>> to,
+             const wait_limits& limits, answers& out);
+  result<extension> extend(lease_ref ref, milliseconds by);
+  void ack(lease_ref ref, std::optional<payload> value, ack_reply to, answers& out);
+  void fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out);
+  // Not null: this job's args are not in memory, so the caller reads it and calls publish_again,
+  // or, when it cannot be read, read_again.
+  job_ptr release(lease_ref ref, give_back how, promise<void_result>& to, answers& out);
+  void publish_again(job_ptr it, answers& out);
+  void read_again(const job& j, answers& out);
+
+  // Waiting calls. `on_stop` is called when the stop_token of the wait with this number asks: on
+  // any thread, with or without the engine's lock. What it notes is later told to `stop_wait`.
+  std::function<void(std::uint64_t)> on_stop;
+  void stop_wait(std::uint64_t number, answers& out);
+  void await_end(job_id id, promise<result<job>> to, const wait_limits& limits, answers& out);
+  void await_drained(promise<status> to, const wait_limits& limits, answers& out);
+
+  // For what needs the store: looks, stages.
+  queue_state* find_queue(std::string_view name);
+  queue_state* find_queue(queue_number number);
+  // Null: too many. Those that are only waited for are counted apart, so that workers who name
+  // queues without end keep no producer from its own.
+  queue_state* make_queue(std::string_view name, bool only_waited_for = false);
+  error too_many_queues() const;
+  void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
+  lease_state* find_lease(job_id id);
+  template <class See>
+  void each_lease(See&& see) const {
+    for (const auto& [id, l] : leases_) see(l);
+  }
+  bool is_busy(job_id id) const { return busy_.contains(id); }
+  std::size_t stage(change c);  // its index
+  void stage_after(commit::after then, std::size_t about = commit::no_change) {
+    next_.others.push_back({about, std::move(then)});
+  }
+  void stage_queue(queue_state& q, const queue_options& options);
+  void stage_push(push_item item, std::uint32_t group = 0);
+  // A job that is to make room for a push: nobody can take it from now on. Spared: it is as before.
+  void choose_victim(queue_state& q, const job& chosen);
+  void spare_victim(queue_state& q, job_ptr chosen);
+  void mark_busy(job_id id) { busy_.insert(id); }
+  void not_busy(job_id id) { busy_.erase(id); }
+  std::uint64_t next_turn() { return next_id_++; }
+  job_id last_id() const { return next_id_ - 1; }
+  void note_due(unix_time at);
+  void mark_cancelled(lease_state& l);  // its job has ended, the worker has not let go
+  void job_gone(job_id id, const error& why, answers& out);
+  void job_ended(const job& j, answers& out);  // tells those who wait for its end
+  void publish(job_ptr it);
+  void unpublish(const job& j);
+  void touch(queue_state& q) {
+    if (!q.is_touched) touched_.push_back(&q);
+    q.is_touched = true;
+  }
+  // Those who wait, in queues that were touched: leases from what was published, pushes where
+  // there is room.
+  void settle(answers& out) {
+    serve(out);
+    admit_waiting(out);
+  }
+  milliseconds keep_of(const queue_state& q, const job_spec& spec, job_state ended,
+                       bool has_result) const;
+  window::bounds window_bounds(const queue_state& q) const;
+
+  // The committer.
+  std::size_t staged() const { return next_.changes.changes.size(); }
+  bool has_staged() const { return !next_.empty() || !refills_.empty() || !evictions_.empty(); }
+  time_point next_timer() const { return timers_.empty() ? time_point::max() : timers_.earliest(); }
+  // When there will be something to do, if nothing happens before.
+  time_point next_wake(time_point now, unix_time wall) const;
+  void fire_due(time_point now, answers& out);
+  std::vector<queue_state*> take_refills();
+  // What the store has after `after`, the horizon when it was asked.
+  void refilled(queue_state& q, const position& after, std::vector<job_ptr> jobs, bool was_all);
+  void not_refilled(queue_state& q, bool has_failed);
+  bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
+  void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
+  commit take_commit();
+  void committed(commit& c, const std::vector<conflict>& conflicts, answers& out);
+  void refused(commit& c, const error& why, answers& out);
+  // Pushes into full queues that make room by dropping another job: the store says which.
+  std::optional<push_item> take_eviction();
+  // How many of the next `among` of them want room in this queue.
+  std::size_t evictions_from(const queue_state& q, std::size_t among) const;
+  // Takes the pushes out of a commit and refuses them, and spares what was to make room for them;
+  // what is left can be tried again.
+  void refuse_pushes(commit& c, const error& why, answers& out);
+  // Takes the change of the one job out that does not fit what the store has, and answers it with
+  // that; its lease is forgotten, the rest can be tried again. False: there is no such change.
+  bool take_out(commit& c, const error& why, answers& out);
+  // Jobs whose end somebody waits for, and whose args are on disk only: to be read before they go.
+  std::vector<end_item*> ends_without_args(commit& c);
+
+  // Health and ending.
+  void degrade(const error& why, answers& out);  // also refuses the pushes that wait
+  void recover(answers& out);
+  bool is_degraded() const { return degraded_.has_value(); }
+  const std::optional<error>& degraded() const { return degraded_; }
+  std::uint64_t ids_to_reserve() const;
+  void close(answers& out);
+  bool is_closed() const { return closed_; }
+  void stage_saved_leases();
+  void end_all_waits(answers& out);
+
+  std::vector<queue_info> queues() const;
+  queue_info info_of(const queue_state& q) const;
+  void add_stats(engine_stats& s) const;
+  engine_stats counters;  // the parts that only count up
+
+ private:
+  friend struct lease_state;
+  class lease_wait;
+  class push_wait;
+  class end_wait;
+  class drain_wait;
+  // Why pushes cannot be staged now. With `why`, waiting would not help.
+  struct obstacle {
+    queue_state* at = nullptr;
+    std::optional<error> why{};
+  };
+
+  std::optional<error> refuse_intake() const;
+  void set_in_use(queue_state& q, bool is);
+  void arrive(push_item item, const wait_limits& limits, answers& out);
+  void arrive_at_full(push_item item, answers& out);
+  void arrive_together(std::vector<push_item> items, const wait_limits& limits, answers& out);
+  void hold_pushes(std::vector<push_item> items, bool are_a_group, queue_state* in,
+                   const wait_limits& limits);
+  void stage_together(std::vector<push_item> items);
+  void refuse_item(push_item& item, error why, answers& out);
+  void refuse_items(std::vector<push_item>& items, error why, answers& out);
+  void drop_unused_of(const std::vector<push_item>& items);
+  void drop_unused_of(const lease_request& asked);
+  void refuse_waiting_pushes(const error& why, answers& out);
+  void stage_eviction(queue_state& q, job_ptr gone, bool is_with_push);
+  void forget_choice(queue_state& q, const job& chosen);
+  void evicted(commit::eviction& e, answers& out);
+  void serve(answers& out);
+  void admit_waiting(answers& out);
+  result<push_item> make_item(job_spec spec, push_reply& to);
+  obstacle obstacle_to(const std::vector<push_item>& items, const queue_state* in) const;
+  bool admit(push_wait& w, queue_state* in, answers& out);
+  // An error when one more would be too many, or too much.
+  std::optional<error> refuse_wait(std::uint64_t bytes) const;
+  void hold(std::unique_ptr<waiting> w, const std::vector<waiting::line*>& lines,
+            const wait_limits& limits, const std::stop_token& cancel);
+  // Takes it out of all its lines. Destroy it outside the lock: answers::bury.
+  std::unique_ptr<waiting> release_wait(waiting& w);
+  void end_wait_early(waiting& w, error why, answers& out);
+  void end_reads(answers& out);
+  bool must_wait_for_staged(std::uint64_t weight) const;
+  error too_much_staged() const;
+  std::size_t take_from(queue_state& q, const lease_request& what, std::vector<leased_job>& into);
+  leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what);
+  void want_refill(queue_state& q);
+  result<lease_state*> checked_lease(lease_ref ref);
+  bool is_being_cancelled(lease_ref ref) const;
+  std::optional<error> refuse_said(std::uint64_t bytes, job_id id) const;
+  void keep_leased(lease_state& l, const job_ptr& it);
+  void time_lease(lease_state& l);
+  void end_lease(lease_state& l, end_item end, change c);
+  void forget_lease(job_id id, answers& out);
+  void stage_failure(lease_state& l, failure why, end_item end);
+  void lease_expired(lease_state& l);
+  void apply_counts(const change& c);
+  void push_committed(commit::staged_push& p, const conflict* clash, bool in_group, answers& out);
+  void end_committed(end_item& e, const change& c, answers& out);
+  template <class Change>
+  void change_window(queue_state& q, Change&& how);
+  void tell_end(job_id id, const result<job>& how, answers& out);
+  void check_drained(answers& out);
+  time_point deadline_of(const wait_limits& limits) const;
+
+  const engine_options options_;
+  time_source& time_;
+  random random_;
+
+  std::map<std::string, std::unique_ptr<queue_state>, std::less<>> queues_;
+  std::unordered_map<queue_number, queue_state*> by_number_;
+  std::size_t used_queues_ = 0;
+  queue_number next_number_ = 1;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t ids_stored_ = 0;
+
+  std::unordered_map<job_id, lease_state> leases_;
+  std::uint64_t leased_bytes_ = 0;
+  std::uint64_t running_ = 0;        // leases whose job has not ended
+  std::unordered_set<job_id> busy_;  // a change that needed the store is staged for it
+  std::unordered_map<job_id, waiting::line> ends_;  // who waits for the end of which job
+  waiting::line drains_;
+  waiting::line reads_;        // leases that wait only until the store was read
+  waiting::line held_pushes_;  // that wait until less is staged
+  std::unordered_map<std::uint64_t, std::unique_ptr<waiting>> waits_;
+  std::uint64_t next_wait_ = 1;
+  std::uint64_t waiting_leases_ = 0;
+  std::uint64_t waiting_pushes_ = 0;
+  std::uint64_t waiting_bytes_ = 0;
+  timer_heap timers_;
+  answers* firing_ = nullptr;  // while timers fire
+
+  commit next_;
+  std::uint64_t staged_bytes_ = 0;
+  std::uint64_t said_bytes_ = 0;  // results and failures that are staged
+  std::uint32_t next_group_ = 1;
+  std::deque<push_item> evictions_;  // counted in staged_bytes_, as the jobs they drop
+  std::vector<queue_state*> refills_;
+  std::vector<queue_state*> touched_;  // where something was published or made free; may be null
+  std::vector<queue_state*> stalled_;  // whose first waiting push waits for others to be stored
+  std::vector<queue_state*> starved_;  // whose first waiting lease waits for running_max
+  std::uint64_t window_bytes_ = 0;
+  std::uint64_t window_jobs_ = 0;
+  std::optional<unix_time> next_due_;
+  std::optional<error> degraded_;
+  bool closed_ = false;
+};
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,729 @@
+// Workers: leases, their ends, and those who wait for either.
+#include <algorithm>
+#include <utility>
+
+#include "jobs/engine/detail/core.hpp"
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+constexpr std::uint64_t key_mask = (std::uint64_t{1} << 53) - 1;  // fits a JavaScript number
+constexpr std::size_t lease_queues_max = 1000;
+
+// Not in the middle of a character.
+void cut(std::string& text, std::size_t max) {
+  if (text.size() <= max) return;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  std::size_t end = max;
+  while (end > 0 && max - end < 3 && continues(end)) --end;
+  text.resize(end);
+}
+
+bool is_duration(milliseconds d) {
+  return d >= milliseconds(0) && d <= limits::duration_max;
+}
+
+error not_a_duration(const char* what) {
+  return {error_code::invalid, std::string(what) + " must be from 0 to 10 years"};
+}
+
+milliseconds time_to_report(milliseconds limit) {
+  return std::min(milliseconds(5000), limit / 10 + milliseconds(1000));
+}
+
+job_ptr without_args(const job& whole) {
+  auto trimmed = std::make_shared<job>(whole);
+  trimmed->spec.args.data.clear();
+  trimmed->spec.args.data.shrink_to_fit();
+  return trimmed;
+}
+
+}  // namespace
+
+void lease_state::fire() noexcept {
+  owner->lease_expired(*this);
+}
+
+class core::lease_wait final : public waiting {
+ public:
+  lease_wait(lease_request asked, promise<result<std::vector<leased_job>>> answer_to)
+      : waiting(kind::lease), what(std::move(asked)), to(std::move(answer_to)) {}
+  void refuse(error why, answers& out) override {
+    out.add(std::move(to), result<std::vector<leased_job>>(std::move(why)));
+  }
+
+  lease_request what;
+  promise<result<std::vector<leased_job>>> to;
+};
+
+class core::end_wait final : public waiting {
+ public:
+  explicit end_wait(promise<result<job>> answer_to)
+      : waiting(kind::other), to(std::move(answer_to)) {}
+  void refuse(error why, answers& out) override {
+    out.add(std::move(to), result<job>(std::move(why)));
+  }
+
+  promise<result<job>> to;
+};
+
+class core::drain_wait final : public waiting {
+ public:
+  explicit drain_wait(promise<status> answer_to) : waiting(kind::other), to(std::move(answer_to)) {}
+  void refuse(error why, answers& out) override {
+    out.add(std::move(to), status(why.code == error_code::timed_out ? status::timed_out
+                                  : why.code == error_code::stopped ? status::stopped
+                                                                    : status::closed));
+  }
+
+  promise<status> to;
+};
+
+// The window of a queue.
+
+template <class Change>
+void core::change_window(queue_state& q, Change&& how) {
+  window_bytes_ -= q.ready.bytes();
+  window_jobs_ -= q.ready.size();
+  how(q.ready);
+  window_bytes_ += q.ready.bytes();
+  window_jobs_ += q.ready.size();
+}
+
+window::bounds core::window_bounds(const queue_state& q) const {
+  // As long as there is room every queue may use it. When there is none, each may have an equal
+  // share, so that one deep queue does not push the next jobs of the others out of memory.
+  const std::uint64_t others = window_bytes_ - q.ready.bytes();
+  const std::uint64_t left =
+      options_.window_bytes_max > others ? options_.window_bytes_max - others : 0;
+  const std::uint64_t share =
+      options_.window_bytes_max / std::max<std::uint64_t>(1, queues_.size());
+  return {options_.window_jobs_max, std::max(left, share)};
+}
+
+void core::publish(job_ptr it) {
+  queue_state* const q = find_queue(it->spec.queue);
+  check(q != nullptr, "sluice::jobs::core", "a queue for every job");
+  const window::bounds bounds = window_bounds(*q);
+  change_window(*q, [&](window& w) { w.publish(std::move(it), bounds); });
+  touch(*q);
+}
+
+void core::unpublish(const job& j) {
+  queue_state* const q = find_queue(j.spec.queue);
+  check(q != nullptr, "sluice::jobs::core", "a queue for every job");
+  change_window(*q, [&](window& w) { w.erase(position_of(j)); });
+}
+
+void core::publish_again(job_ptr it, answers& out) {
+  publish(std::move(it));
+  settle(out);
+}
+
+void core::read_again(const job& j, answers& out) {
+  queue_state* const q = find_queue(j.spec.queue);
+  check(q != nullptr, "sluice::jobs::core", "a queue for every job");
+  change_window(*q, [&](window& w) { w.forget_from(position_of(j)); });
+  touch(*q);
+  settle(out);
+}
+
+void core::want_refill(queue_state& q) {
+  const bool is_low = q.ready.size() <= options_.window_jobs_max / 4;
+  if (!q.ready.is_cut() || !is_low || q.wants_refill || q.is_unreadable) return;
+  // While memory is short a window is filled again only when it has run dry.
+  if (!q.ready.empty() && window_bytes_ >= options_.window_bytes_max) return;
+  q.wants_refill = true;
+  refills_.push_back(&q);
+}
+
+std::vector<queue_state*> core::take_refills() {
+  return std::exchange(refills_, {});
+}
+
+void core::not_refilled(queue_state& q, bool has_failed) {
+  q.wants_refill = false;
+  q.is_unreadable = has_failed;
+  touch(q);
+}
+
+void core::refilled(queue_state& q, const position& after, std::vector<job_ptr> jobs,
+                    bool was_all) {
+  q.wants_refill = false;
+  touch(q);
+  // A job that was given back meanwhile has pushed others out: between there and here would be a
+  // gap.
+  if (!(q.ready.horizon() == after)) return want_refill(q);
+  std::optional<position> last;
+  if (!jobs.empty()) last = position_of(*jobs.back());
+  std::erase_if(
+      jobs, [&](const job_ptr& it) { return leases_.contains(it->id) || busy_.contains(it->id); });
+  const bool found_none = jobs.empty();
+  change_window(q, [&](window& w) { w.extend(std::move(jobs), last, was_all); });
+  if (found_none) want_refill(q);
+}
+
+// Leasing.
+
+void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to,
+                 const wait_limits& limits, answers& out) {
+  const auto refuse = [&](error_code code, std::string why) {
+    out.add(std::move(to), result<std::vector<leased_job>>(error{code, std::move(why)}));
+  };
+  if (closed_) return refuse(error_code::shutting_down, "the server is shutting down");
+  if (what.queues.empty()) return refuse(error_code::invalid, "queues must name at least one");
+  if (what.queues.size() > lease_queues_max) {
+    return refuse(error_code::too_large, "queues must name at most 1000");
+  }
+  if (what.max == 0) return refuse(error_code::invalid, "max must be at least 1");
+  if (!is_duration(what.lease_for)) {
+    return refuse(error_code::invalid, not_a_duration("lease_for").message);
+  }
+  cut(what.worker, limits::worker_bytes_max);
+  what.max = std::min(what.max, options_.lease_max);
+  for (const std::string& name : what.queues) {
+    if (auto valid = validate_queue_name(name); !valid) {
+      return refuse(valid.error().code, valid.error().message);
+    }
+  }
+  if (leases_.size() >= options_.running_max) {
+    return refuse(error_code::overloaded, std::to_string(leases_.size()) +
+                                              " jobs are leased, which is the limit (running_max): "
+                                              "ack them, or let leases end");
+  }
+  if (limits.stop.stop_requested()) {  // wins over a job that is there
+    return refuse(error_code::stopped, "the caller asked to stop");
+  }
+  std::vector<leased_job> taken;
+  bool reads = false;  // whether the store has to be asked
+  for (const std::string& name : what.queues) {
+    if (queue_state* const q = find_queue(name)) {
+      take_from(*q, what, taken);
+      reads = reads || (!q->options.paused && q->ready.empty() && q->ready.is_cut());
+    }
+    if (taken.size() == what.max) break;
+  }
+  if (!taken.empty()) {
+    return out.add(std::move(to), result<std::vector<leased_job>>(std::move(taken)));
+  }
+  // A call that may not wait for a job still waits for the store to be read.
+  const bool only_reads = limits.deadline.passed();
+  if (only_reads && !reads) return refuse(error_code::timed_out, "no job is ready");
+  std::uint64_t bytes = what.worker.size();
+  for (const std::string& name : what.queues) bytes += name.size() + sizeof name;
+  if (const auto why = refuse_wait(bytes)) return refuse(why->code, why->message);
+  bool is_asked = false;
+  std::vector<waiting::line*> lines;
+  for (const std::string& name : what.queues) {
+    queue_state* const q = make_queue(name, true);
+    if (q == nullptr) {
+      drop_unused_of(what);
+      return refuse(error_code::overloaded, too_many_queues().message);
+    }
+    if (std::ranges::find(lines, &q->leases) != lines.end()) continue;
+    lines.push_back(&q->leases);
+    want_refill(*q);
+    is_asked = is_asked || q->wants_refill;
+  }
+  if (only_reads && !is_asked) {  // it would be of no use
+    drop_unused_of(what);
+    const error why = degraded_.value_or(error{error_code::timed_out, "no job is ready"});
+    return refuse(why.code, why.message);
+  }
+  const std::stop_token cancel = to.stop_token();
+  auto wait = std::make_unique<lease_wait>(std::move(what), std::move(to));
+  wait->bytes = bytes;
+  wait->on_left = [this, asked = &wait->what] { drop_unused_of(*asked); };
+  if (only_reads) lines.push_back(&reads_);
+  hold(std::move(wait), lines, only_reads ? wait_limits(limits.stop) : limits, cancel);
+}
+
+void core::drop_unused_of(const lease_request& asked) {
+  for (const std::string& name : asked.queues) {
+    if (queue_state* const q = find_queue(name)) drop_unused(*q);
+  }
+}
+
+// Leases that wait for the store alone, when it has nothing for them.
+void core::end_reads(answers& out) {
+  for (auto at = reads_.begin(); at != reads_.end();) {
+    auto& w = static_cast<lease_wait&>(**at++);
+    const bool reads = std::ranges::any_of(w.what.queues, [&](const std::string& name) {
+      const queue_state* const q = find_queue(name);
+      return q != nullptr && q->wants_refill && !q->options.paused;
+    });
+    if (reads) continue;
+    end_wait_early(w, degraded_.value_or(error{error_code::timed_out, "no job is ready"}), out);
+  }
+}
+
+std::size_t core::take_from(queue_state& q, const lease_request& what,
+                            std::vector<leased_job>& into) {
+  if (q.options.paused) return 0;
+  std::size_t count = 0;
+  while (!q.ready.empty() && into.size() < what.max && leases_.size() < options_.running_max) {
+    job_ptr it;
+    change_window(q, [&](window& w) { it = w.take_front(); });
+    into.push_back(open_lease(q, std::move(it), what));
+    ++count;
+  }
+  want_refill(q);
+  return count;
+}
+
+leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& what) {
+  lease_state& l = leases_[it->id];
+  l.owner = this;
+  l.queue = &q;
+  l.weight = weight_of(it->spec);
+  keep_leased(l, it);
+  do {
+    l.key = random_.next() & key_mask;
+  } while (l.key == 0);
+  l.worker = what.worker;
+  l.lasts = what.lease_for > milliseconds(0)       ? what.lease_for
+            : it->spec.lease_for > milliseconds(0) ? it->spec.lease_for
+                                                   : q.options.lease_for;
+  l.began = time_.timers().now();
+  l.began_at = time_.now();
+  l.until = l.began + l.lasts;
+  time_lease(l);
+  ++q.running;
+  ++running_;
+  ++counters.leased;
+  const unique_key& unique = it->spec.unique;
+  if (!unique.key.empty() && unique.until == unique_until::started && it->attempts == 0) {
+    change c;
+    c.what = change::op::free_key;
+    c.queue = q.number;
+    c.id = it->id;
+    c.it = it;
+    stage(std::move(c));
+  }
+  const auto lasts = std::chrono::duration_cast<milliseconds>(l.until - l.began);
+  return {std::move(it), l.key, l.attempt(), l.began_at + lasts};
+}
+
+// Large args stay on disk: what is leased may not take more memory than what waits.
+void core::keep_leased(lease_state& l, const job_ptr& it) {
+  l.is_trimmed =
+      leased_bytes_ + l.weight > options_.window_bytes_max && !it->spec.args.data.empty();
+  l.it = l.is_trimmed ? without_args(*it) : it;
+  leased_bytes_ += l.is_trimmed ? 0 : l.weight;
+}
+
+// Arms its timer, no later than the job's own time limit allows. The worker ends the attempt at the
+// limit and knows more about it; the engine does so when nothing was heard a little later.
+void core::time_lease(lease_state& l) {
+  if (const milliseconds limit = l.it->spec.time_limit; limit > milliseconds(0)) {
+    l.until = std::min(l.until, l.began + limit + time_to_report(limit));
+  }
+  timers_.remove(l);
+  timers_.add(l, l.until);
+}
+
+void core::serve(answers& out) {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    if (touched_[i] == nullptr) continue;
+    queue_state& q = *touched_[i];
+    while (!q.leases.empty() && !q.ready.empty() && !q.options.paused && !closed_) {
+      auto& first = static_cast<lease_wait&>(*q.leases.front());
+      std::vector<leased_job> taken;
+      if (take_from(q, first.what, taken) == 0) {  // as many run as may
+        if (!std::exchange(q.is_starved, true)) starved_.push_back(&q);
+        break;
+      }
+      std::unique_ptr<waiting> mine = release_wait(first);
+      out.add(std::move(first.to), result<std::vector<leased_job>>(std::move(taken)));
+      out.bury(std::move(mine));
+    }
+    if (!q.leases.empty()) want_refill(q);
+  }
+  if (!reads_.empty()) end_reads(out);
+}
+
+result<lease_state*> core::checked_lease(lease_ref ref) {
+  lease_state* const l = find_lease(ref.job);
+  if (l == nullptr || l->key != ref.key) {
+    return error{error_code::lease_lost,
+                 "job " + std::to_string(ref.job) +
+                     " is not leased under this key: the lease ran out or was given back, or the "
+                     "job has ended; the work may be done by another worker",
+                 ref.job};
+  }
+  if (l->is_ending) {
+    return error{error_code::lease_lost,
+                 "job " + std::to_string(ref.job) + " is being ended already", ref.job};
+  }
+  return l;
+}
+
+result<extension> core::extend(lease_ref ref, milliseconds by) {
+  result<lease_state*> found = checked_lease(ref);
+  if (!found) return found.error();
+  lease_state& l = **found;
+  if (!is_duration(by)) return not_a_duration("an extension");
+  const time_point now = time_.timers().now();
+  l.until = now + (by > milliseconds(0) ? by : l.lasts);
+  time_lease(l);
+  const auto left = std::chrono::duration_cast<milliseconds>(l.until - now);
+  return extension{time_.now() + left, l.is_cancelled};
+}
+
+// Ends.
+
+void core::end_lease(lease_state& l, end_item end, change c) {
+  l.is_ending = true;
+  timers_.remove(l);
+  c.queue = l.queue->number;
+  c.id = l.it->id;
+  c.from = job_state::ready;
+  c.weight = l.weight;
+  const unique_key& unique = l.it->spec.unique;
+  const bool frees = !unique.key.empty() && unique.until != unique_until::elapsed &&
+                     (c.what == change::op::drop || has_ended(c.to));
+  if (frees) {
+    c.it = l.it;
+    if (c.how != nullptr) c.how->free_key = true;
+  }
+  end.id = l.it->id;
+  said_bytes_ += end.bytes;
+  end.change = stage(std::move(c));
+  next_.ends.push_back(std::move(end));
+}
+
+// A cancel of its job is on its way to the store: what the worker says waits until that is known.
+bool core::is_being_cancelled(lease_ref ref) const {
+  const auto found = busy_.contains(ref.job) ? leases_.find(ref.job) : leases_.end();
+  return found != leases_.end() && found->second.key == ref.key;
+}
+
+// Not more than this is kept in memory of what workers say. Beside the pushes: a flood of them does
+// not keep an ack from being stored.
+std::optional<error> core::refuse_said(std::uint64_t bytes, job_id id) const {
+  if (bytes == 0 || said_bytes_ == 0 || said_bytes_ + bytes <= options_.staged_bytes_max) {
+    return std::nullopt;
+  }
+  return error{error_code::overloaded,
+               std::to_string(said_bytes_) + " of " + std::to_string(options_.staged_bytes_max) +
+                   " bytes of results and failures are on their way to the store "
+                   "(staged_bytes_max); the lease is still yours: say it again later",
+               id};
+}
+
+void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answers& out) {
+  const std::uint64_t bytes = value ? value->data.size() : 0;
+  if (auto why = refuse_said(bytes, ref.job)) return to.give(*std::move(why), out);
+  if (is_being_cancelled(ref)) {
+    said_bytes_ += bytes;
+    return stage_after([this, ref, bytes, value = std::move(value), to = std::move(to)](
+                           const error*, answers& later) mutable {
+      said_bytes_ -= bytes;
+      ack(ref, std::move(value), std::move(to), later);
+    });
+  }
+  result<lease_state*> found = checked_lease(ref);
+  if (!found) return to.give(found.error(), out);
+  lease_state& l = **found;
+  if (value && value->data.size() > limits::result_bytes_max) {
+    return to.give(
+        error{error_code::too_large,
+              "the result is longer than " + std::to_string(limits::result_bytes_max) + " bytes"},
+        out);
+  }
+  if (l.is_cancelled) {  // its end is known already
+    forget_lease(ref.job, out);
+    to.give(done{}, out);
+    return settle(out);
+  }
+  end_item end;
+  end.acked = std::move(to);
+  end.to = job_state::done;
+  end.bytes = bytes;
+  const milliseconds keep = keep_of(*l.queue, l.it->spec, job_state::done, value.has_value());
+  change c;
+  if (keep == milliseconds(0)) {
+    c.what = change::op::drop;
+    end.value = std::move(value);
+  } else {
+    c.what = change::op::move;
+    c.to = job_state::done;
+    c.how = std::make_unique<change::moved>();
+    c.how->ended_at = time_.now();
+    c.how->due_at = *c.how->ended_at + keep;
+    c.how->attempts = l.attempt();
+    c.how->result = std::move(value);
+  }
+  end_lease(l, std::move(end), std::move(c));
+}
+
+void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out) {
+  cut(why.type, limits::kind_bytes_max);
+  cut(why.message, limits::error_message_bytes_max);
+  cut(why.backtrace, limits::backtrace_bytes_max);
+  const std::uint64_t bytes = why.type.size() + why.message.size() + why.backtrace.size();
+  if (auto no = refuse_said(bytes, ref.job)) {
+    return out.add(std::move(to), result<fail_receipt>(*std::move(no)));
+  }
+  if (is_being_cancelled(ref)) {
+    said_bytes_ += bytes;
+    return stage_after([this, ref, bytes, why = std::move(why), to = std::move(to)](
+                           const error*, answers& later) mutable {
+      said_bytes_ -= bytes;
+      fail(ref, std::move(why), std::move(to), later);
+    });
+  }
+  result<lease_state*> found = checked_lease(ref);
+  if (!found) return out.add(std::move(to), result<fail_receipt>(found.error()));
+  lease_state& l = **found;
+  if (why.retry_in && !is_duration(*why.retry_in)) {
+    return out.add(std::move(to), result<fail_receipt>(not_a_duration("retry_in")));
+  }
+  if (l.is_cancelled) {
+    forget_lease(ref.job, out);
+    out.add(std::move(to), result<fail_receipt>(fail_receipt{job_state::cancelled, {}}));
+    return settle(out);
+  }
+  end_item end;
+  end.failed = std::move(to);
+  end.bytes = bytes;
+  stage_failure(l, std::move(why), std::move(end));
+}
+
+void core::stage_failure(lease_state& l, failure why, end_item end) {
+  const retry_policy& policy = l.it->spec.retry;
+  const std::uint32_t attempt = l.attempt();
+  const unix_time wall = time_.now();
+  change c;
+  c.what = change::op::move;
+  c.how = std::make_unique<change::moved>();
+  c.how->attempts = attempt;
+  c.how->error = attempt_error{attempt, wall, std::move(why.type), std::move(why.message),
+                               std::move(why.backtrace)};
+  if (why.for_good || attempt >= policy.attempts_max) {
+    const milliseconds keep = keep_of(*l.queue, l.it->spec, job_state::dead, false);
+    c.to = job_state::dead;
+    c.how->ended_at = wall;
+    c.how->due_at = wall + keep;
+    if (keep == milliseconds(0)) {
+      c.what = change::op::drop;
+      end.last_error = std::move(c.how->error);
+      c.how.reset();
+    }
+    end.receipt = {job_state::dead, {}};
+  } else {
+    const double chance = static_cast<double>(random_.next() >> 11) * 0x1.0p-53;
+    const milliseconds pause = why.retry_in ? *why.retry_in : pause_after(policy, attempt, chance);
+    c.to = job_state::retrying;
+    c.how->due_at = wall + pause;
+    end.receipt = {job_state::retrying, c.how->due_at};
+  }
+  end.to = c.to;
+  end_lease(l, std::move(end), std::move(c));
+}
+
+void core::lease_expired(lease_state& l) {
+  if (l.is_cancelled) return forget_lease(l.it->id, *firing_);
+  if (busy_.contains(l.it->id)) {  // being cancelled: how that went is known soon
+    l.until = time_.timers().now() + options_.probe_every;
+    return timers_.add(l, l.until);
+  }
+  end_item end;
+  end.is_expiry = true;
+  const milliseconds limit = l.it->spec.time_limit;
+  const bool too_long = limit > milliseconds(0) && l.until >= l.began + limit;
+  failure why;
+  why.type = too_long ? "time_limit" : "lease_expired";
+  why.message = too_long ? "the attempt took longer than its time limit of " +
+                               std::to_string(limit.count()) + " ms"
+                         : "the worker" + (l.worker.empty() ? "" : " '" + l.worker + "'") +
+                               " did not extend its lease of " + std::to_string(l.lasts.count()) +
+                               " ms in time";
+  stage_failure(l, std::move(why), std::move(end));
+}
+
+job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, answers& out) {
+  const auto answer = [&](void_result with) {
+    out.add(std::move(to), std::move(with));
+    return nullptr;
+  };
+  if (is_being_cancelled(ref)) {
+    stage_after([this, ref, how, to = std::move(to)](const error*, answers& later) mutable {
+      if (const job_ptr trimmed = release(ref, how, to, later)) {
+        read_again(*trimmed, later);
+        later.add(std::move(to), void_result(done{}));
+      }
+    });
+    return nullptr;
+  }
+  result<lease_state*> found = checked_lease(ref);
+  if (!found) return answer(found.error());
+  lease_state& l = **found;
+  const bool bad_priority = how.priority && (*how.priority > limits::priority_max ||
+                                             *how.priority < -limits::priority_max);
+  if (!is_duration(how.delay)) return answer(not_a_duration("delay"));
+  if (bad_priority) {
+    return answer(error{error_code::invalid, "priority must be from -4294967296 to 4294967296"});
+  }
+  if (l.is_cancelled) {
+    forget_lease(ref.job, out);
+    settle(out);
+    return answer(done{});
+  }
+  if (how.delay == milliseconds(0) && !how.priority) {
+    // For the store it never was anything but ready.
+    ++counters.given_back;
+    const job_ptr it = l.it;
+    const bool is_trimmed = l.is_trimmed;
+    forget_lease(ref.job, out);
+    if (is_trimmed) return it;
+    publish_again(it, out);
+    return answer(done{});
+  }
+  const bool is_later = how.delay > milliseconds(0);
+  end_item end;
+  end.acked = ack_reply(std::move(to));
+  end.to = is_later ? job_state::scheduled : job_state::ready;
+  change c;
+  c.what = change::op::move;
+  c.to = end.to;
+  c.how = std::make_unique<change::moved>();
+  if (is_later) c.how->due_at = time_.now() + how.delay;
+  c.how->priority = how.priority;
+  end_lease(l, std::move(end), std::move(c));
+  return nullptr;
+}
+
+std::vector<end_item*> core::ends_without_args(commit& c) {
+  std::vector<end_item*> those;
+  if (ends_.empty()) return those;
+  for (end_item& e : c.ends) {
+    const lease_state* const l = find_lease(e.id);
+    if (l != nullptr && l->is_trimmed && has_ended(e.to) && ends_.contains(e.id)) {
+      those.push_back(&e);
+    }
+  }
+  return those;
+}
+
+void core::end_committed(end_item& e, const change& c, answers& out) {
+  lease_state* const l = find_lease(e.id);
+  check(l != nullptr, "sluice::jobs::core", "a lease for every end");
+  said_bytes_ -= e.bytes;
+  if (has_ended(e.to)) {
+    if (ends_.contains(e.id)) {
+      job last = *l->it;
+      last.state = e.to;
+      last.attempts = l->attempt();
+      last.ended_at = c.how != nullptr ? c.how->ended_at.value_or(time_.now()) : time_.now();
+      last.result = std::move(e.value);
+      if (e.args) last.spec.args = *std::move(e.args);
+      if (c.how != nullptr) {
+        last.due_at = c.how->due_at;
+        e.last_error = c.how->error;
+        if (c.how->result) last.result = c.how->result;
+      }
+      if (e.last_error) last.errors.push_back(*std::move(e.last_error));
+      if (last.errors.size() > limits::errors_max) last.errors.erase(last.errors.begin());
+      job_ended(last, out);
+    }
+    counters.acked += e.to == job_state::done ? 1 : 0;
+    counters.died += e.to == job_state::dead ? 1 : 0;
+  } else {
+    counters.retried += e.to == job_state::retrying ? 1 : 0;
+    counters.given_back += e.to == job_state::retrying ? 0 : 1;
+  }
+  counters.expired += e.is_expiry ? 1U : 0U;
+  counters.failed += e.failed.has_value() ? 1U : 0U;
+  // Its next attempt, or the end of its retention.
+  if (c.how != nullptr && c.how->due_at > unix_time{}) note_due(c.how->due_at);
+  if (e.to == job_state::ready) {
+    auto back = std::make_shared<job>(*l->it);
+    back->spec.priority = c.how->priority.value_or(back->spec.priority);
+    const bool is_trimmed = l->is_trimmed;
+    forget_lease(e.id, out);
+    is_trimmed ? read_again(*back, out) : publish(std::move(back));
+  } else {
+    forget_lease(e.id, out);
+  }
+  e.acked.give(done{}, out);
+  if (e.failed) out.add(std::move(*e.failed), result<fail_receipt>(e.receipt));
+}
+
+void core::forget_lease(job_id id, answers& out) {
+  const auto found = leases_.find(id);
+  lease_state& l = found->second;
+  timers_.remove(l);
+  leased_bytes_ -= l.is_trimmed ? 0 : l.weight;
+  if (!l.is_cancelled) {
+    --l.queue->running;
+    --running_;
+  }
+  touch(*l.queue);
+  for (queue_state* const q : std::exchange(starved_, {})) {
+    q->is_starved = false;
+    touch(*q);
+  }
+  leases_.erase(found);
+  check_drained(out);
+}
+
+void core::mark_cancelled(lease_state& l) {
+  check(!l.is_cancelled, "sluice::jobs::core", "a job to be cancelled once");
+  l.is_cancelled = true;
+  --l.queue->running;
+  --running_;
+  touch(*l.queue);
+}
+
+// Those who wait for an end.
+
+void core::await_end(job_id id, promise<result<job>> to, const wait_limits& limits, answers& out) {
+  if (auto why = refuse_wait(0)) return out.add(std::move(to), result<job>(*std::move(why)));
+  const std::stop_token cancel = to.stop_token();
+  auto wait = std::make_unique<end_wait>(std::move(to));
+  wait->on_left = [this, id] {
+    if (const auto line = ends_.find(id); line != ends_.end() && line->second.empty()) {
+      ends_.erase(line);
+    }
+  };
+  hold(std::move(wait), {&ends_[id]}, limits, cancel);
+}
+
+void core::job_ended(const job& j, answers& out) {
+  tell_end(j.id, j, out);
+}
+
+void core::job_gone(job_id id, const error& why, answers& out) {
+  tell_end(id, why, out);
+}
+
+void core::tell_end(job_id id, const result<job>& how, answers& out) {
+  // Leaving the line, the last one takes the line away.
+  for (auto line = ends_.find(id); line != ends_.end(); line = ends_.find(id)) {
+    auto& first = static_cast<end_wait&>(*line->second.front());
+    std::unique_ptr<waiting> mine = release_wait(first);
+    out.add(std::move(first.to), result<job>(how));
+    out.bury(std::move(mine));
+  }
+}
+
+void core::await_drained(promise<status> to, const wait_limits& limits, answers& out) {
+  if (leases_.empty()) return out.add(std::move(to), status(status::ok));
+  hold(std::make_unique<drain_wait>(std::move(to)), {&drains_}, limits, {});
+}
+
+void core::check_drained(answers& out) {
+  if (!leases_.empty()) return;
+  while (!drains_.empty()) {
+    auto& first = static_cast<drain_wait&>(*drains_.front());
+    std::unique_ptr<waiting> mine = release_wait(first);
+    out.add(std::move(first.to), status(status::ok));
+    out.bury(std::move(mine));
+  }
+}
+
+}  // namespace sluice::jobs::detail

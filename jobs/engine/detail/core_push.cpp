@@ -1,0 +1,388 @@
+// Producers: admission, waiting for room, and what is staged for the next commit.
+#include <algorithm>
+#include <utility>
+
+#include "jobs/engine/detail/core.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+error full(const queue_state& q) {
+  return {error_code::queue_full,
+          "queue '" + q.name + "' is full: it holds " +
+              std::to_string(q.counts.unfinished() + q.staged_jobs) + " of " +
+              std::to_string(q.options.capacity_jobs) + " jobs and " +
+              std::to_string(q.counts.bytes + q.staged_bytes) + " of " +
+              std::to_string(q.options.capacity_bytes) + " bytes; try again later"};
+}
+
+error never_fits(const queue_state& q, std::uint64_t jobs, std::uint64_t bytes) {
+  return {error_code::too_large,
+          std::to_string(jobs) + (jobs == 1 ? " job weighs " : " jobs weigh ") +
+              std::to_string(bytes) + " bytes, but queue '" + q.name + "' holds at most " +
+              std::to_string(q.options.capacity_jobs) + " jobs and " +
+              std::to_string(q.options.capacity_bytes) + " bytes"};
+}
+
+bool drops_others(const queue_state& q) {
+  return q.options.when_full == overflow::drop_oldest || q.options.when_full == overflow::latest;
+}
+
+bool could_hold(const queue_state& q, std::uint64_t jobs, std::uint64_t bytes) {
+  return jobs <= q.options.capacity_jobs && bytes <= q.options.capacity_bytes;
+}
+
+std::uint64_t weight_of(const std::vector<push_item>& items) {
+  std::uint64_t sum = 0;
+  for (const push_item& item : items) sum += item.weight;
+  return sum;
+}
+
+}  // namespace
+
+// Pushes that wait for room in a queue, or until less is on its way to the store: one, or several
+// that are pushed together or not at all.
+class core::push_wait final : public waiting {
+ public:
+  push_wait(std::vector<push_item> those, bool are_a_group)
+      : waiting(kind::push), items(std::move(those)), is_group(are_a_group) {}
+  void refuse(error why, answers& out) override {
+    for (push_item& item : items) item.to.give(why, out);
+  }
+  void each_queue(const std::function<void(queue_state&)>& see) override {
+    for (push_item& item : items) see(*item.queue);
+  }
+
+  std::vector<push_item> items;
+  const bool is_group;
+};
+
+std::optional<error> core::refuse_intake() const {
+  if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
+  return degraded_;
+}
+
+result<push_item> core::make_item(job_spec spec, push_reply& to) {
+  if (auto valid = validate(spec); !valid) return valid.error();
+  queue_state* const q = make_queue(spec.queue);
+  if (q == nullptr) return too_many_queues();
+  push_item item;
+  item.weight = jobs::weight_of(spec);
+  if (!could_hold(*q, 1, item.weight)) return never_fits(*q, 1, item.weight);
+  item.queue = q;
+  item.it = std::make_shared<job>();
+  item.it->spec = std::move(spec);
+  item.it->created_at = time_.now();
+  item.to = std::move(to);
+  return item;
+}
+
+// One that is not staged. Its queue may have been made for it alone.
+void core::refuse_item(push_item& item, error why, answers& out) {
+  ++counters.refused;
+  item.to.give(std::move(why), out);
+  drop_unused(*item.queue);
+}
+
+void core::refuse_items(std::vector<push_item>& items, error why, answers& out) {
+  why.message += "; nothing was pushed";
+  counters.refused += items.size();
+  for (push_item& item : items) item.to.give(why, out);
+  drop_unused_of(items);
+}
+
+void core::drop_unused_of(const std::vector<push_item>& items) {
+  std::vector<queue_state*> queues;
+  for (const push_item& item : items) queues.push_back(item.queue);
+  std::ranges::sort(queues);
+  const auto rest = std::ranges::unique(queues);
+  queues.erase(rest.begin(), rest.end());
+  for (queue_state* const q : queues) drop_unused(*q);
+}
+
+void core::push(job_spec spec, push_reply to, const wait_limits& limits, answers& out) {
+  if (std::optional<error> why = refuse_intake()) {
+    ++counters.refused;
+    return to.give(*std::move(why), out);
+  }
+  result<push_item> item = make_item(std::move(spec), to);
+  if (!item) {
+    ++counters.refused;
+    return to.give(item.error(), out);
+  }
+  arrive(*std::move(item), limits, out);
+}
+
+void core::arrive(push_item item, const wait_limits& limits, answers& out) {
+  queue_state& q = *item.queue;
+  const bool blocks = q.options.when_full == overflow::block;
+  // Those who wait already go first.
+  const bool fits = q.has_room(1, item.weight) && !(blocks && !q.pushes.empty());
+  const bool can_be_staged = held_pushes_.empty() && !must_wait_for_staged(item.weight);
+  if (fits && can_be_staged) return stage_push(std::move(item));
+  if (!fits && !blocks && (can_be_staged || !drops_others(q))) {
+    return arrive_at_full(std::move(item), out);
+  }
+  if (auto why = refuse_wait(item.weight)) return refuse_item(item, *std::move(why), out);
+  const bool waits_for_room = !fits && blocks;
+  if (limits.deadline.passed()) {
+    return refuse_item(item, waits_for_room ? full(q) : too_much_staged(), out);
+  }
+  std::vector<push_item> one;
+  one.push_back(std::move(item));
+  hold_pushes(std::move(one), false, waits_for_room ? &q : nullptr, limits);
+}
+
+// Into a queue that is full and does not block.
+void core::arrive_at_full(push_item item, answers& out) {
+  switch (item.queue->options.when_full) {
+    case overflow::drop_newest:
+      ++counters.dropped;
+      return item.to.give(push_receipt{0, push_receipt::fate::dropped}, out);
+    case overflow::drop_oldest:
+    case overflow::latest:
+      staged_bytes_ += item.weight;
+      evictions_.push_back(std::move(item));
+      return;
+    default:
+      return refuse_item(item, full(*item.queue), out);
+  }
+}
+
+void core::hold_pushes(std::vector<push_item> items, bool are_a_group, queue_state* in,
+                       const wait_limits& limits) {
+  auto wait = std::make_unique<push_wait>(std::move(items), are_a_group);
+  wait->in = in;
+  wait->bytes = weight_of(wait->items);
+  hold(std::move(wait), {in == nullptr ? &held_pushes_ : &in->pushes}, limits, {});
+}
+
+void core::push_together(std::vector<job_spec> specs, promise<std::vector<result<push_receipt>>> to,
+                         const wait_limits& limits, answers& out) {
+  const std::size_t count = specs.size();
+  auto replies = push_reply::make_many(std::move(to), count);
+  const auto refuse = [&](const error& why) {
+    counters.refused += count;
+    for (std::size_t i = 0; i < count; ++i) push_reply(replies, i).give(why, out);
+  };
+  if (std::optional<error> why = refuse_intake()) return refuse(*why);
+  std::vector<push_item> items;
+  items.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    push_reply mine(replies, i);
+    result<push_item> item = make_item(std::move(specs[i]), mine);
+    if (!item) {
+      error why = item.error();
+      why.message = "job " + std::to_string(i + 1) + " of " + std::to_string(count) + ": " +
+                    why.message + "; nothing was pushed";
+      refuse(why);
+      return drop_unused_of(items);
+    }
+    items.push_back(*std::move(item));
+  }
+  arrive_together(std::move(items), limits, out);
+}
+
+// The first queue in which those of a group cannot be staged now: it is short of room, or others
+// wait before them (but not in the line of `in`, at whose head they stand).
+core::obstacle core::obstacle_to(const std::vector<push_item>& items, const queue_state* in) const {
+  std::map<queue_state*, std::pair<std::uint64_t, std::uint64_t>> wanted;
+  for (const push_item& item : items) {
+    auto& [jobs, bytes] = wanted[item.queue];
+    ++jobs;
+    bytes += item.weight;
+  }
+  obstacle first;
+  for (const auto& [q, want] : wanted) {
+    if (!could_hold(*q, want.first, want.second)) {
+      return {q, never_fits(*q, want.first, want.second)};
+    }
+    const bool blocks = q->options.when_full == overflow::block;
+    const bool others_first = blocks && q != in && !q->pushes.empty();
+    if (q->has_room(want.first, want.second) && !others_first) continue;
+    if (!blocks) return {q, full(*q)};
+    if (first.at == nullptr) first.at = q;
+  }
+  return first;
+}
+
+void core::arrive_together(std::vector<push_item> items, const wait_limits& limits, answers& out) {
+  obstacle before = obstacle_to(items, nullptr);
+  const bool has_room = before.at == nullptr;
+  if (has_room && held_pushes_.empty() && !must_wait_for_staged(weight_of(items))) {
+    return stage_together(std::move(items));
+  }
+  if (before.why) return refuse_items(items, *std::move(before.why), out);
+  if (auto full_up = refuse_wait(weight_of(items))) return refuse_items(items, *full_up, out);
+  if (limits.deadline.passed()) {
+    return refuse_items(items, has_room ? too_much_staged() : full(*before.at), out);
+  }
+  hold_pushes(std::move(items), true, before.at, limits);
+}
+
+void core::stage_together(std::vector<push_item> items) {
+  const bool any_unique = std::ranges::any_of(
+      items, [](const push_item& item) { return !item.it->spec.unique.key.empty(); });
+  if (any_unique && ++next_group_ == 0) ++next_group_;
+  const std::uint32_t group = any_unique ? next_group_ : 0;
+  for (push_item& item : items) stage_push(std::move(item), group);
+}
+
+error core::too_much_staged() const {
+  return {error_code::overloaded,
+          std::to_string(staged_bytes_) + " of " + std::to_string(options_.staged_bytes_max) +
+              " bytes are on their way to the store (staged_bytes_max); try again later, or wait"};
+}
+
+bool core::must_wait_for_staged(std::uint64_t weight) const {
+  // One that is larger than the limit itself goes alone.
+  return staged_bytes_ > 0 && staged_bytes_ + weight > options_.staged_bytes_max;
+}
+
+void core::stage_push(push_item item, std::uint32_t group) {
+  queue_state& q = *item.queue;
+  if (!q.is_stored && !q.is_staged) stage_queue(q, q.options);
+  // With a unique key it is known only after the commit whether it was pushed at all.
+  if (item.it->spec.unique.key.empty()) {
+    for (job_ptr& gone : std::exchange(item.victims, {})) stage_eviction(q, std::move(gone), true);
+  }
+  job& j = *item.it;
+  j.id = next_id_++;
+  j.turn = j.id;
+  const bool is_later = j.spec.run_at > j.created_at;
+  j.state = is_later ? job_state::scheduled : job_state::ready;
+  j.due_at = is_later ? j.spec.run_at : unix_time{};
+  ++q.staged_jobs;
+  q.staged_bytes += item.weight;
+  staged_bytes_ += item.weight;
+  change c;
+  c.what = change::op::add;
+  c.queue = q.number;
+  c.id = j.id;
+  c.it = item.it;
+  c.group = group;
+  const std::size_t at = stage(std::move(c));
+  next_.pushes.push_back({at, std::move(item)});
+}
+
+// Jobs that are dropped to make room for one that arrives.
+
+std::optional<push_item> core::take_eviction() {
+  if (evictions_.empty()) return std::nullopt;
+  std::optional<push_item> first = std::move(evictions_.front());
+  evictions_.pop_front();
+  staged_bytes_ -= first->weight;
+  return first;
+}
+
+std::size_t core::evictions_from(const queue_state& q, std::size_t among) const {
+  const auto end =
+      evictions_.begin() + static_cast<std::ptrdiff_t>(std::min(among, evictions_.size()));
+  return static_cast<std::size_t>(std::count_if(
+      evictions_.begin(), end, [&](const push_item& item) { return item.queue == &q; }));
+}
+
+void core::choose_victim(queue_state& q, const job& chosen) {
+  busy_.insert(chosen.id);
+  unpublish(chosen);
+  q.freeing_jobs += 1;
+  q.freeing_bytes += jobs::weight_of(chosen.spec);
+  staged_bytes_ += jobs::weight_of(chosen.spec);
+}
+
+void core::spare_victim(queue_state& q, job_ptr chosen) {
+  forget_choice(q, *chosen);
+  publish(std::move(chosen));
+}
+
+void core::forget_choice(queue_state& q, const job& chosen) {
+  busy_.erase(chosen.id);
+  q.freeing_jobs -= 1;
+  q.freeing_bytes -= jobs::weight_of(chosen.spec);
+  staged_bytes_ -= jobs::weight_of(chosen.spec);
+}
+
+void core::stage_eviction(queue_state& q, job_ptr gone, bool is_with_push) {
+  change c;
+  c.what = change::op::drop;
+  c.queue = q.number;
+  c.id = gone->id;
+  c.from = job_state::ready;
+  c.weight = jobs::weight_of(gone->spec);
+  if (!gone->spec.unique.key.empty()) c.it = gone;
+  const std::size_t at = stage(std::move(c));
+  next_.evictions.push_back({at, &q, std::move(gone), is_with_push});
+}
+
+void core::evicted(commit::eviction& e, answers& out) {
+  forget_choice(*e.queue, *e.gone);
+  ++counters.dropped;
+  job_gone(e.gone->id, {error_code::not_found, "the job was dropped from a full queue", e.gone->id},
+           out);
+}
+
+// Those who wait.
+
+void core::admit_waiting(answers& out) {
+  for (queue_state* const q : std::exchange(stalled_, {})) {
+    q->is_stalled = false;
+    touch(*q);
+  }
+  // Whose turn it is in its own queue, as long as it fits.
+  for (queue_state* const q : std::exchange(touched_, {})) {
+    if (q == nullptr) continue;
+    q->is_touched = false;
+    while (!q->pushes.empty() && admit(static_cast<push_wait&>(*q->pushes.front()), q, out)) {
+    }
+  }
+  while (!held_pushes_.empty() &&
+         admit(static_cast<push_wait&>(*held_pushes_.front()), nullptr, out)) {
+  }
+}
+
+// Of one that stands at the head of the line of `in`, or of those that wait for others to be stored
+// (null). True: it has left that line.
+bool core::admit(push_wait& w, queue_state* in, answers& out) {
+  obstacle before = obstacle_to(w.items, in);
+  if (before.at != nullptr && !before.why) {
+    if (before.at == in) return false;
+    w.leave_all();
+    w.in = before.at;
+    w.join(before.at->pushes);
+    return true;
+  }
+  const bool would_drop = before.why && before.why->code == error_code::queue_full && !w.is_group &&
+                          drops_others(*before.at);
+  if ((before.at == nullptr || would_drop) && must_wait_for_staged(weight_of(w.items))) {
+    // Looked at again when something was stored.
+    if (in != nullptr && !std::exchange(in->is_stalled, true)) stalled_.push_back(in);
+    return false;
+  }
+  std::unique_ptr<waiting> mine = release_wait(w);
+  if (before.at == nullptr) {
+    if (w.is_group) {
+      stage_together(std::move(w.items));
+    } else {
+      stage_push(std::move(w.items.front()));
+    }
+  } else if (w.is_group) {
+    refuse_items(w.items, *std::move(before.why), out);
+  } else if (before.why->code == error_code::queue_full) {
+    arrive_at_full(std::move(w.items.front()), out);
+  } else {
+    refuse_item(w.items.front(), *std::move(before.why), out);
+  }
+  out.bury(std::move(mine));
+  return true;
+}
+
+void core::refuse_waiting_pushes(const error& why, answers& out) {
+  std::vector<waiting*> pushes;
+  for (const auto& [number, w] : waits_) {
+    if (w->what == waiting::kind::push) pushes.push_back(w.get());
+  }
+  for (waiting* const w : pushes) end_wait_early(*w, why, out);
+  while (std::optional<push_item> item = take_eviction()) refuse_item(*item, why, out);
+}
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,156 @@
+#pragma once
+
+// The engine's threads: callers, who change the core with the lock held, and the committer, who
+// alone talks to the store.
+//
+// The committer's round: do what needs the store to be read (windows that run low, jobs whose time
+// has come, calls about one job by its id), take all that is staged, commit it, tell the core, give
+// the answers. While it commits, the next round is being staged: that is the group commit, and it
+// needs no timer to form groups.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jobs/engine/detail/core.hpp"
+#include "jobs/engine/engine.hpp"
+#include "sluice/base/seam.hpp"
+#include "sluice/executor/thread_pool.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/histogram.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/spin_lock.hpp"
+
+namespace sluice::jobs {
+
+class engine::impl {
+ public:
+  // A call that reads the store: runs on the committer, without the lock.
+  using store_call = unique_function<void()>;
+
+  impl(std::unique_ptr<store> keep, const engine_options& o);
+  ~impl();
+
+  void_result start();
+  void stop();  // any thread, any number of times: each returns when it has stopped
+
+  // Runs `change` on the core with the lock held, wakes the committer if there is something for
+  // it, gives the answers.
+  template <class Change>
+  void call(Change&& change) {
+    detail::answers out;
+    bool wake = false;
+    {
+      const std::lock_guard hold(mutex_);
+      change(core_, out);
+      wake = out.wake_committer || core_.has_staged() || core_.next_timer() < sleeps_until_;
+    }
+    if (wake) wake_.set();
+    out.deliver();
+  }
+  // The same for a call with one promise, which is refused once the engine has ended.
+  template <class T, class Change>
+  future<T> ask(T refusal, Change&& change) {
+    promise<T> to;
+    future<T> answer = to.get_future();
+    call([&](detail::core& c, detail::answers& out) {
+      if (is_over_) return out.add(std::move(to), std::move(refusal));
+      change(c, std::move(to), out);
+    });
+    return answer;
+  }
+  // The same for a call that reads the store first: `what(promise)` runs on the committer, without
+  // the lock.
+  template <class T, class What>
+  future<T> ask_store(T refusal, What what) {
+    return ask(std::move(refusal), [&](detail::core&, promise<T> to, detail::answers& out) {
+      calls_.push_back(
+          [what = std::move(what), to = std::move(to)]() mutable { what(std::move(to)); });
+      out.wake_committer = true;
+    });
+  }
+
+  // On the committer.
+  void cancel(job_id id, promise<result<job>> to);
+  void retry(job_id id, promise<result<job>> to);
+  void remove(job_id id, promise<void_result> to);
+  void wait(job_id id, promise<result<job>> to, wait_limits limits);
+  void reload(const job_ptr& trimmed, promise<void_result> to);
+  void configure(std::string name, queue_patch patch, promise<result<queue_info>> to);
+  void purge(std::string name, promise<result<std::uint64_t>> to);
+
+  // On the thread for reading.
+  future<result<job>> read_job(job_id id);
+  future<result<job_page>> read_list(list_request what);
+
+  const engine_options options_;
+  time_source& time_;
+  const std::unique_ptr<store> store_;  // the committer's alone, but for describe()
+
+  mutable mutex mutex_;
+  detail::core core_;                            // protected by mutex_
+  std::vector<store_call> calls_;                // protected by mutex_
+  bool stopping_ = false;                        // protected by mutex_
+  bool is_over_ = false;                         // protected by mutex_: the last round is over
+  time_point sleeps_until_ = time_point::max();  // protected by mutex_
+  histogram commit_times_;
+
+ private:
+  struct purge_state;
+  // Jobs that a round may drop, in the order in which they go.
+  struct found_victims {
+    std::unordered_map<detail::queue_state*, std::deque<job_ptr>> of;
+    std::uint64_t bytes = 0;
+  };
+
+  // Calls `what(job, to, answers)` with the lock held, when there is such a job and no other change
+  // of it is on its way.
+  template <class T, class What>
+  void with_job(job_id id, promise<result<T>> to, What what);
+  void publish_unless_gone(const job_ptr& it, const error& why);
+  job_page running_page(const list_request& what);
+  error no_more_reads() const;
+  void run();
+  bool round();  // false: there was nothing to do
+  void gather();
+  void read_windows(const std::vector<detail::queue_state*>& queues, detail::answers& out);
+  void read_due(detail::answers& out);
+  void make_room(detail::answers& out);
+  std::optional<error> make_room_for(detail::push_item& item, found_victims& found);
+  void stage_due(const job_ptr& it, unix_time wall);
+  void write(detail::commit c);
+  void read_args_of_ends(detail::commit& c);
+  result<std::vector<conflict>> apply(const batch& changes);
+  void store_failed(const error& why, detail::answers& out);
+  void announce();
+  void forget_saved_leases();
+  void probe();
+  void flush_if_due();
+  time_point next_probe_or_flush() const;
+  void finish();
+  void purge_step(std::shared_ptr<purge_state> p);
+
+  event wake_;
+  spin_lock stops_guard_;
+  std::vector<std::uint64_t> stops_;  // protected by stops_guard_: waits whose stop_token asked
+
+  // The committer's own.
+  std::size_t expected_ = 0;  // changes that the next commit has if everybody comes back
+  time_point answered_at_{};
+  std::chrono::nanoseconds last_commit_{0};
+  std::optional<jobs::health> to_announce_;
+  bool has_saved_leases_ = false;  // in the store, of the process before
+  time_point probe_at_ = time_point::max();
+  time_point flush_at_ = time_point::max();
+
+  std::unique_ptr<store_reader> reader_;  // of the one thread of reads_
+  thread_pool reads_;
+  mutex ending_;            // of those who stop: one joins, the others wait for that
+  seam::thread committer_;  // last: it uses all of the above
+};
+
+}  // namespace sluice::jobs

@@ -1,0 +1,446 @@
+// Calls about jobs that may be anywhere, in memory or only on disk: they read the store first, on
+// the committing thread, so that nothing changes between what they read and what they stage.
+#include <algorithm>
+#include <utility>
+
+#include "jobs/engine/detail/engine_impl.hpp"
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+constexpr std::size_t purge_page_jobs = 1000;
+constexpr std::size_t list_limit_max = 1000;
+
+error no_such_job(job_id id) {
+  return {error_code::not_found,
+          "there is no job " + std::to_string(id) +
+              ": it never was, or it has ended and its retention is over",
+          id};
+}
+
+error wrong_state(const job& j, const std::string& what) {
+  return {error_code::wrong_state, "job " + std::to_string(j.id) + " " + what, j.id};
+}
+
+change change_of(const job& j, queue_number queue, change::op what) {
+  change c;
+  c.what = what;
+  c.queue = queue;
+  c.id = j.id;
+  c.from = j.state;
+  c.weight = weight_of(j.spec);
+  return c;
+}
+
+}  // namespace
+
+template <class T, class What>
+void engine::impl::with_job(job_id id, promise<result<T>> to, What what) {
+  auto found = store_->get(id);
+  detail::answers out;
+  {
+    const std::lock_guard hold(mutex_);
+    if (!found) {
+      out.add(std::move(to), result<T>(found.error()));
+    } else if (!*found) {
+      out.add(std::move(to), result<T>(no_such_job(id)));
+    } else {
+      detail::lease_state* const l = core_.find_lease(id);
+      if (core_.is_busy(id) || (l != nullptr && l->is_ending)) {
+        // What is on its way decides first; it is committed in this round.
+        calls_.push_back([this, id, to = std::move(to), what = std::move(what)]() mutable {
+          with_job(id, std::move(to), std::move(what));
+        });
+      } else {
+        what(**found, l, std::move(to), out);
+      }
+    }
+  }
+  out.deliver();
+}
+
+// A change of it was not done: it is as before, unless it is not there.
+void engine::impl::publish_unless_gone(const job_ptr& it, const error& why) {
+  const bool is_gone = why.code == error_code::corrupt && why.job == it->id;
+  if (it->state == job_state::ready && !is_gone) core_.publish(it);
+}
+
+void engine::impl::cancel(job_id id, promise<result<job>> to) {
+  with_job(
+      id, std::move(to),
+      [this](job& j, detail::lease_state* l, promise<result<job>> answer, detail::answers& out) {
+        if (jobs::has_ended(j.state)) {
+          return out.add(std::move(answer),
+                         result<job>(wrong_state(
+                             j, "has ended already: it is " + std::string(to_string(j.state)))));
+        }
+        detail::queue_state& q = *core_.find_queue(j.spec.queue);
+        const auto before = std::make_shared<job>(j);
+        if (j.state == job_state::ready && l == nullptr) core_.unpublish(j);
+        const milliseconds keep = core_.keep_of(q, j.spec, job_state::cancelled, false);
+        const bool frees = !j.spec.unique.key.empty();
+        change c = change_of(j, q.number, change::op::move);
+        if (frees) c.it = before;
+        j.state = job_state::cancelled;
+        j.ended_at = time_.now();
+        j.due_at = j.ended_at + keep;
+        if (keep == milliseconds(0)) {
+          c.what = change::op::drop;
+        } else {
+          c.to = j.state;
+          c.how = std::make_unique<change::moved>();
+          c.how->ended_at = j.ended_at;
+          c.how->due_at = j.due_at;
+          c.how->free_key = frees;
+        }
+        const std::size_t at = core_.stage(std::move(c));
+        core_.mark_busy(j.id);
+        core_.stage_after(
+            [this, before, j, answer = std::move(answer)](const error* why_not,
+                                                          detail::answers& then) mutable {
+              core_.not_busy(j.id);
+              detail::lease_state* const lease = core_.find_lease(j.id);
+              if (why_not != nullptr) {
+                if (lease == nullptr) publish_unless_gone(before, *why_not);
+                return then.add(std::move(answer), result<job>(*why_not));
+              }
+              if (lease != nullptr) core_.mark_cancelled(*lease);
+              core_.touch(*core_.find_queue(j.spec.queue));
+              core_.note_due(j.due_at);
+              ++core_.counters.cancelled;
+              core_.job_ended(j, then);
+              then.add(std::move(answer), result<job>(std::move(j)));
+            },
+            at);
+      });
+}
+
+void engine::impl::retry(job_id id, promise<result<job>> to) {
+  with_job(
+      id, std::move(to),
+      [this](job& j, detail::lease_state* l, promise<result<job>> answer, detail::answers& out) {
+        const auto refuse = [&](const std::string& why) {
+          out.add(std::move(answer), result<job>(wrong_state(j, why)));
+        };
+        if (l != nullptr) return refuse("is still held by its worker");
+        if (j.state == job_state::ready) return refuse("is ready already");
+        if (j.state == job_state::done) return refuse("is done; push a new one to do it again");
+        detail::queue_state& q = *core_.find_queue(j.spec.queue);
+        change c = change_of(j, q.number, change::op::move);
+        c.to = job_state::ready;
+        c.how = std::make_unique<change::moved>();
+        if (jobs::has_ended(j.state)) {
+          j.attempts = 0;
+          c.how->attempts = 0;
+          c.how->ended_at = unix_time{};
+        }
+        j.state = job_state::ready;
+        j.turn = core_.next_turn();
+        j.due_at = {};
+        j.ended_at = {};
+        c.how->turn = j.turn;
+        const std::size_t at = core_.stage(std::move(c));
+        core_.mark_busy(j.id);
+        core_.stage_after(
+            [this, j, answer = std::move(answer)](const error* why_not,
+                                                  detail::answers& then) mutable {
+              core_.not_busy(j.id);
+              if (why_not != nullptr) return then.add(std::move(answer), result<job>(*why_not));
+              core_.publish(std::make_shared<job>(j));
+              then.add(std::move(answer), result<job>(std::move(j)));
+            },
+            at);
+      });
+}
+
+void engine::impl::remove(job_id id, promise<void_result> to) {
+  with_job(
+      id, std::move(to),
+      [this](job& j, detail::lease_state* l, promise<void_result> answer, detail::answers& out) {
+        if (l != nullptr) {
+          return out.add(std::move(answer),
+                         void_result(wrong_state(j,
+                                                 "is running: cancel it first, and wait until its "
+                                                 "worker has let go")));
+        }
+        const auto before = std::make_shared<job>(j);
+        if (j.state == job_state::ready) core_.unpublish(j);
+        change c = change_of(j, core_.find_queue(j.spec.queue)->number, change::op::drop);
+        if (!j.spec.unique.key.empty()) c.it = before;
+        const std::size_t at = core_.stage(std::move(c));
+        core_.mark_busy(j.id);
+        core_.stage_after(
+            [this, before, answer = std::move(answer)](const error* why_not,
+                                                       detail::answers& then) mutable {
+              core_.not_busy(before->id);
+              if (why_not != nullptr) {
+                publish_unless_gone(before, *why_not);
+                return then.add(std::move(answer), void_result(*why_not));
+              }
+              core_.touch(*core_.find_queue(before->spec.queue));
+              core_.job_gone(before->id, {error_code::not_found, "the job was deleted", before->id},
+                             then);
+              then.add(std::move(answer), void_result(done{}));
+            },
+            at);
+      });
+}
+
+void engine::impl::wait(job_id id, promise<result<job>> to, wait_limits limits) {
+  with_job(id, std::move(to),
+           [this, limits = std::move(limits)](job& j, detail::lease_state*,
+                                              promise<result<job>> answer, detail::answers& out) {
+             if (jobs::has_ended(j.state)) {
+               return out.add(std::move(answer), result<job>(std::move(j)));
+             }
+             core_.await_end(j.id, std::move(answer), limits, out);
+           });
+}
+
+// A job that was given back, and whose args were not kept in memory. For its worker that is done,
+// whatever becomes of it here.
+void engine::impl::reload(const job_ptr& trimmed, promise<void_result> to) {
+  auto found = store_->get(trimmed->id);
+  detail::answers out;
+  {
+    const std::lock_guard hold(mutex_);
+    const job_id id = trimmed->id;
+    // A window may have been read in between, and the job taken again.
+    const bool is_free = core_.find_lease(id) == nullptr && !core_.is_busy(id);
+    if (!found) {
+      store_failed(found.error(), out);
+      core_.read_again(*trimmed, out);
+    } else if (*found && (*found)->state == job_state::ready && is_free) {
+      core_.unpublish(**found);
+      core_.publish_again(std::make_shared<job>(**std::move(found)), out);
+    }
+    out.add(std::move(to), void_result(done{}));
+  }
+  announce();
+  out.deliver();
+}
+
+void engine::impl::configure(std::string name, queue_patch patch, promise<result<queue_info>> to) {
+  detail::answers out;
+  {
+    const std::lock_guard hold(mutex_);
+    const auto refuse = [&](error why) {
+      out.add(std::move(to), result<queue_info>(std::move(why)));
+    };
+    detail::queue_state* q = nullptr;
+    queue_options wanted;
+    if (auto named = validate_queue_name(name); !named) {
+      refuse(named.error());
+    } else if (q = core_.make_queue(name); q == nullptr) {
+      refuse(core_.too_many_queues());
+    } else if (q->is_staged) {
+      calls_.push_back([this, name, patch, to = std::move(to)]() mutable {
+        configure(std::move(name), patch, std::move(to));
+      });
+    } else {
+      const queue_options& o = q->options;
+      wanted = {patch.capacity_jobs.value_or(o.capacity_jobs),
+                patch.capacity_bytes.value_or(o.capacity_bytes),
+                patch.when_full.value_or(o.when_full),
+                patch.paused.value_or(o.paused),
+                patch.lease_for.value_or(o.lease_for),
+                patch.keep_done.value_or(o.keep_done),
+                patch.keep_results.value_or(o.keep_results),
+                patch.keep_dead.value_or(o.keep_dead)};
+      if (auto valid = validate(wanted); !valid) {
+        refuse(valid.error());
+        core_.drop_unused(*q);
+      } else {
+        core_.stage_queue(*q, wanted);
+        core_.stage_after([this, q, wanted, to = std::move(to)](const error* why_not,
+                                                                detail::answers& then) mutable {
+          if (why_not != nullptr) return then.add(std::move(to), result<queue_info>(*why_not));
+          q->options = wanted;
+          core_.touch(*q);
+          then.add(std::move(to), result<queue_info>(core_.info_of(*q)));
+        });
+      }
+    }
+  }
+  out.deliver();
+}
+
+// Purging, a page a round, so that others get their commits in between.
+
+struct engine::impl::purge_state {
+  std::string name;
+  promise<result<std::uint64_t>> to;
+  job_id after = 0;
+  job_id up_to = 0;  // what is pushed later stays
+  std::uint64_t count = 0;
+};
+
+void engine::impl::purge(std::string name, promise<result<std::uint64_t>> to) {
+  auto p = std::make_shared<purge_state>();
+  p->name = std::move(name);
+  p->to = std::move(to);
+  {
+    const std::lock_guard hold(mutex_);
+    p->up_to = core_.last_id();
+  }
+  purge_step(std::move(p));
+}
+
+void engine::impl::purge_step(std::shared_ptr<purge_state> p) {
+  detail::answers out;
+  {
+    std::unique_lock hold(mutex_);
+    detail::queue_state* const q = core_.find_queue(p->name);
+    if (q == nullptr || !q->is_stored) {
+      out.add(std::move(p->to), result<std::uint64_t>(error{
+                                    error_code::not_found, "there is no queue '" + p->name + "'"}));
+    } else {
+      job_filter filter;
+      filter.queue = q->number;
+      hold.unlock();
+      auto page = store_->list(filter, p->after, purge_page_jobs);
+      hold.lock();
+      if (!page) {
+        out.add(std::move(p->to), result<std::uint64_t>(page.error()));
+      } else {
+        for (job& j : page->jobs) {
+          if (j.id > p->up_to || core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
+          const auto gone = std::make_shared<job>(std::move(j));
+          if (gone->state == job_state::ready) core_.unpublish(*gone);
+          change c = change_of(*gone, q->number, change::op::drop);
+          if (!gone->spec.unique.key.empty()) c.it = gone;
+          const std::size_t at = core_.stage(std::move(c));
+          core_.mark_busy(gone->id);
+          core_.stage_after(
+              [this, p, gone](const error* why_not, detail::answers& then) {
+                core_.not_busy(gone->id);
+                if (why_not != nullptr) {
+                  publish_unless_gone(gone, *why_not);
+                  return;
+                }
+                ++p->count;
+                core_.touch(*core_.find_queue(gone->spec.queue));
+                core_.job_gone(gone->id, {error_code::not_found, "the job was deleted", gone->id},
+                               then);
+              },
+              at);
+        }
+        const bool is_last = !page->cursor || *page->cursor >= p->up_to;
+        p->after = page->cursor.value_or(0);
+        core_.stage_after([this, p, is_last](const error* why_not, detail::answers& then) {
+          if (why_not != nullptr) {
+            then.add(std::move(p->to), result<std::uint64_t>(*why_not));
+          } else if (is_last) {
+            then.add(std::move(p->to), result<std::uint64_t>(p->count));
+          } else {
+            calls_.push_back([this, p] { purge_step(p); });
+          }
+        });
+      }
+    }
+  }
+  out.deliver();
+}
+
+// Looking, on a thread and with a reader of its own.
+
+future<result<job>> engine::impl::read_job(job_id id) {
+  promise<result<job>> to;
+  auto answer = to.get_future();
+  auto taken = reads_.try_submit([this, id, to = std::move(to)]() mutable {
+    auto found = reader_->get(id);
+    if (!found) return to.set_value(result<job>(found.error()));
+    if (!*found) return to.set_value(result<job>(no_such_job(id)));
+    {
+      const std::lock_guard hold(mutex_);
+      const detail::lease_state* const l = core_.find_lease(id);
+      if (l != nullptr && (*found)->state == job_state::ready) {
+        (*found)->state = job_state::running;
+      }
+    }
+    to.set_value(result<job>(**std::move(found)));
+  });
+  return taken ? std::move(answer) : make_ready_future(result<job>(no_more_reads()));
+}
+
+future<result<job_page>> engine::impl::read_list(list_request what) {
+  const auto refuse = [](error why) { return make_ready_future(result<job_page>(std::move(why))); };
+  if (what.limit == 0 || what.limit > list_limit_max) {
+    return refuse(
+        {error_code::invalid, "limit must be from 1 to " + std::to_string(list_limit_max)});
+  }
+  if (!what.queue.empty()) {
+    if (auto named = validate_queue_name(what.queue); !named) return refuse(named.error());
+  }
+  if (what.state == job_state::running) {
+    promise<result<job_page>> to;
+    auto answer = to.get_future();
+    auto taken = reads_.try_submit([this, what, to = std::move(to)]() mutable {
+      to.set_value(result<job_page>(running_page(what)));
+    });
+    return taken ? std::move(answer) : refuse(no_more_reads());
+  }
+  job_filter filter;
+  filter.state = what.state;
+  filter.kind = what.kind;
+  if (!what.queue.empty()) {
+    const std::lock_guard hold(mutex_);
+    const detail::queue_state* const q = core_.find_queue(what.queue);
+    if (q == nullptr || q->number == 0) return make_ready_future(result<job_page>(job_page{}));
+    filter.queue = q->number;
+  }
+  promise<result<job_page>> to;
+  auto answer = to.get_future();
+  auto taken = reads_.try_submit(
+      [this, filter, after = what.after, limit = what.limit, to = std::move(to)]() mutable {
+        auto page = reader_->list(filter, after, limit);
+        if (page) {
+          const std::lock_guard hold(mutex_);
+          for (job& j : page->jobs) {
+            const bool is_leased = core_.find_lease(j.id) != nullptr;
+            if (j.state == job_state::ready && is_leased) j.state = job_state::running;
+          }
+          if (filter.state == job_state::ready) {
+            std::erase_if(page->jobs, [](const job& j) { return j.state == job_state::running; });
+          }
+        }
+        to.set_value(std::move(page));
+      });
+  return taken ? std::move(answer) : refuse(no_more_reads());
+}
+
+error engine::impl::no_more_reads() const {
+  const std::lock_guard hold(mutex_);
+  if (is_over_) return {error_code::shutting_down, "the server has shut down"};
+  return {error_code::overloaded, "too many calls read already; try again later"};
+}
+
+// The store does not know which jobs run.
+job_page engine::impl::running_page(const list_request& what) {
+  std::vector<std::pair<job_ptr, bool>> found;  // and whether its args are on disk only
+  {
+    const std::lock_guard hold(mutex_);
+    core_.each_lease([&](const detail::lease_state& l) {
+      const bool fits = l.it->id > what.after && !l.is_cancelled &&
+                        (what.queue.empty() || l.it->spec.queue == what.queue) &&
+                        (what.kind.empty() || l.it->spec.kind == what.kind);
+      if (fits) found.emplace_back(l.it, l.is_trimmed);
+    });
+  }
+  std::ranges::sort(found, {}, [](const auto& one) { return one.first->id; });
+  job_page page;
+  if (found.size() > what.limit) {
+    found.resize(what.limit);
+    page.cursor = found.back().first->id;
+  }
+  for (const auto& [it, is_trimmed] : found) {
+    auto whole = is_trimmed ? reader_->get(it->id) : result<std::optional<job>>(*it);
+    if (!whole || !*whole) continue;  // it has ended meanwhile
+    page.jobs.push_back(**std::move(whole));
+    page.jobs.back().state = job_state::running;
+  }
+  return page;
+}
+
+}  // namespace sluice::jobs

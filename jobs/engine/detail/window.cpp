@@ -1,0 +1,65 @@
+#include "jobs/engine/detail/window.hpp"
+
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::detail {
+
+void window::publish(job_ptr it, const bounds& b) {
+  const position where = position_of(*it);
+  if (cut_ && horizon_ < where) return;  // its turn comes when the horizon has moved there
+  bytes_ += memory_of(*it);
+  const std::size_t before = jobs_.size();
+  jobs_.emplace_hint(jobs_.end(), where, std::move(it));
+  check(jobs_.size() > before, "sluice::jobs::window", "each job once");
+  while (jobs_.size() > 1 && (jobs_.size() > b.jobs || bytes_ > b.bytes)) cut_last();
+}
+
+job_ptr window::take_front() {
+  check(!jobs_.empty(), "sluice::jobs::window", "a job to take");
+  auto first = jobs_.begin();
+  job_ptr it = std::move(first->second);
+  jobs_.erase(first);
+  bytes_ -= memory_of(*it);
+  return it;
+}
+
+bool window::erase(const position& where) {
+  const auto found = jobs_.find(where);
+  if (found == jobs_.end()) return false;
+  bytes_ -= memory_of(*found->second);
+  jobs_.erase(found);
+  return true;
+}
+
+void window::extend(std::vector<job_ptr> next, std::optional<position> last_read, bool was_all) {
+  for (job_ptr& it : next) {
+    bytes_ += memory_of(*it);
+    const position where = position_of(*it);
+    const std::size_t before = jobs_.size();
+    jobs_.emplace_hint(jobs_.end(), where, std::move(it));
+    check(jobs_.size() > before, "sluice::jobs::window", "each job once");
+  }
+  if (last_read) horizon_ = *last_read;
+  cut_ = !was_all;
+}
+
+void window::forget_from(const position& where) {
+  if (cut_ && horizon_ < where) return;
+  while (!jobs_.empty() && !(jobs_.rbegin()->first < where)) {
+    bytes_ -= memory_of(*jobs_.rbegin()->second);
+    jobs_.erase(std::prev(jobs_.end()));
+  }
+  cut_ = true;
+  horizon_ = {where.priority, where.turn - 1};  // turns count from 1
+}
+
+void window::cut_last() {
+  const auto last = std::prev(jobs_.end());
+  bytes_ -= memory_of(*last->second);
+  jobs_.erase(last);
+  cut_ = true;
+  // Not the position of the one that left: between the two, others may be leased and come back.
+  horizon_ = jobs_.rbegin()->first;
+}
+
+}  // namespace sluice::jobs::detail

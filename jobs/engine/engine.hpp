@@ -1,0 +1,138 @@
+#pragma once
+
+// Keeps jobs, hands each to one worker at a time, and loses none: the job server without a network.
+//
+// Use it inside a program (`jobs::open("jobs.db")`), or behind HTTP and the other protocols, which
+// add nothing to what is said here.
+//
+// Guarantees: any thread may call anything. A future of push, ack, fail, cancel and the like
+// becomes ready after its change is durable, in the store's sense of the word; many of them share
+// one transaction. Every job that was acknowledged is there until a worker acked it or it was dead,
+// cancelled or deleted and its retention was over. A job is leased to one worker at a time; when
+// its lease runs out it fails that attempt and is given to another, so delivery is at least once.
+// Leases themselves are kept in memory: after a crash, what was running is ready again at once.
+// `close` and destruction save them, and the next engine on the same store honours them.
+// Order: in a queue by priority, then by arrival; a retry arrives when its pause is over.
+// Where you resume: continuations run on the engine's committing thread unless `via` names another
+// executor; they must be short.
+// Limits on waiting: push (for room), lease (for a job), wait (for an end) take wait_limits; one
+// that ends early did nothing. Cancelling the future of a waiting lease ends the wait too.
+// Bounds: each queue by its options; in memory a window of every queue's next jobs, at most
+// options::window_bytes_max in all; waiting calls by options::waiting_max
+// and waiting_bytes_max; what is on its way to the store by options::staged_bytes_max.
+// When the disk is full or fails: what was to be committed is answered with the reason, pushes are
+// refused with it from then on, leases and acks are tried on; a probe brings the pushes back.
+// Cost: a push and its ack are each a share of one commit (./bench engine).
+//
+//     auto engine = jobs::engine::open(std::move(store)).value();
+//     auto id = engine->push({.kind = "mail", .args = {R"({"to":"ada"})"}}).get()->id;
+//     auto jobs = engine->lease({.queues = {"default"}}).get();
+//     engine->ack(jobs->front().ref()).get();
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobs/model/requests.hpp"
+#include "jobs/model/time.hpp"
+#include "jobs/store/store.hpp"
+#include "sluice/future/future.hpp"
+#include "sluice/sync/waiter.hpp"
+
+namespace sluice::jobs {
+
+struct engine_options {
+  time_source* time = nullptr;  // null: real_time()
+  std::uint64_t seed = 0;       // of jitter and lease keys; zero: from the system
+
+  std::uint64_t window_bytes_max = std::uint64_t{16} << 20;  // ready jobs kept in memory, in all
+  std::size_t window_jobs_max = 16384;                       // ... of one queue
+  std::size_t queues_max = 10'000;
+  std::size_t running_max = 100'000;  // leases at a time
+  std::size_t lease_max = 1000;       // jobs in one lease call
+  std::size_t waiting_max = 100'000;  // calls that wait: pushes, leases, waits for an end
+  std::uint64_t waiting_bytes_max = std::uint64_t{64} << 20;  // ... and the jobs that those push
+  std::size_t bulk_max = 10'000;                              // jobs in one push_many
+  // Pushes on their way to the store, and the jobs that they drop; beyond it they wait, as for
+  // room. As much again of results and failures of workers; beyond that they are `overloaded`, and
+  // the lease stays as it was.
+  std::uint64_t staged_bytes_max = std::uint64_t{64} << 20;
+  // How long after a commit `store::flush` is called, at the latest. It must be set for a store
+  // that makes batches durable only when it is flushed (sqlite with sync_mode::interval): with zero
+  // the engine never flushes, and such a store loses in a power cut whatever the system had not
+  // written by itself. Others need none.
+  milliseconds flush_every{0};
+  milliseconds probe_every{1000};  // how often a store that failed is tried again
+  // Told when the store fails and when it works again, on the committing thread; must not call the
+  // engine.
+  std::function<void(const jobs::health&)> on_health{};
+};
+
+class engine {
+ public:
+  // The store's own error when it cannot be loaded.
+  static result<std::unique_ptr<engine>> open(std::unique_ptr<store> keep, engine_options o = {});
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine();  // as stop()
+
+  // Producers. With when_full = block a push waits for room, until its limits.
+  future<result<push_receipt>> push(job_spec spec, wait_limits limits = {});
+  // One result for each, in order; with all_or_nothing an error of one is everyone's.
+  future<std::vector<result<push_receipt>>> push_many(std::vector<job_spec> specs,
+                                                      bulk mode = bulk::each,
+                                                      wait_limits limits = {});
+
+  // Workers. Waits until there is at least one job, takes up to `max`; never an empty list:
+  // timed_out, stopped or shutting_down instead.
+  future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits = {});
+  result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0));
+  future<void_result> ack(lease_ref lease, std::optional<payload> job_result = {});
+  future<std::vector<void_result>> ack_many(std::vector<ack_item> items);
+  future<result<fail_receipt>> fail(lease_ref lease, failure why);
+  future<void_result> release(lease_ref lease, give_back how = {});
+
+  // Anybody.
+  future<result<job>> get(job_id id);
+  future<result<job>> wait(job_id id, wait_limits limits = {});  // until it has ended
+  future<result<job_page>> list(list_request what);
+  // Running: its worker hears of it at its next extend, and its end is `cancelled` whatever the
+  // worker then says. Ended already: wrong_state.
+  future<result<job>> cancel(job_id id);
+  // Dead, cancelled, scheduled or retrying: ready now, its attempts counted from zero again if it
+  // was dead or cancelled. Otherwise wrong_state.
+  future<result<job>> retry(job_id id);
+  // Forgets it, in any state but running (wrong_state).
+  future<void_result> remove(job_id id);
+
+  std::vector<queue_info> queues() const;
+  result<queue_info> queue(std::string_view name) const;                      // not_found
+  future<result<queue_info>> configure(std::string name, queue_patch patch);  // makes it if need be
+  // Forgets every job of a queue that is not running; how many those were. Goes in steps: what is
+  // pushed meanwhile stays.
+  future<result<std::uint64_t>> purge(std::string name);
+
+  engine_stats stats() const;
+  jobs::health health() const;
+  std::string describe_store() const;
+
+  // Shutting down. close: no pushes and no leases any more, those that wait hear shutting_down;
+  // workers can still extend, ack and fail. drained: becomes ready when nothing is running.
+  void close();
+  future<status> drained(wait_limits limits = {});
+  // close, saves the leases that are still out, commits, ends the committing thread. Calls after it
+  // hear shutting_down.
+  void stop();
+
+ private:
+  class impl;
+  explicit engine(std::unique_ptr<impl> it);
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace sluice::jobs

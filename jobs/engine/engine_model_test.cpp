@@ -1,0 +1,616 @@
+// The engine against a model that is too simple to be wrong: random calls, one after the other, on
+// windows of a few jobs; after every call both must say the same.
+//
+// A run is repeated by SLUICE_SEED=n; SLUICE_MODEL_SEEDS=n tries that many seeds.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "jobs/engine/testing/engine_words.hpp"
+#include "sluice/base/random.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+struct model_job {
+  std::string queue;
+  std::int64_t priority = 0;
+  std::uint64_t arrival = 0;  // its place among the ready ones of its priority
+  job_state state = job_state::ready;
+  std::uint32_t attempts = 0;
+  std::size_t errors = 0;
+  unix_time due{};
+  unique_key unique;
+  milliseconds keep{0};
+  milliseconds lease_for{0};
+  std::uint32_t attempts_max = 3;
+  std::optional<payload> result;
+};
+
+struct model_lease {
+  std::uint64_t key = 0;
+  unix_time until{};
+  milliseconds lasts{0};
+  bool is_cancelled = false;
+};
+
+struct model_queue {
+  std::uint64_t capacity = 1000;
+  overflow when_full = overflow::reject;
+  bool paused = false;
+};
+
+struct held_key {
+  job_id holder = 0;
+  std::optional<unix_time> expires;
+};
+
+// Every duration is of whole seconds, and time moves by one second at a time: so whatever happens,
+// happens on a tick, and both agree on when.
+class model {
+ public:
+  std::map<job_id, model_job> jobs;
+  std::map<job_id, model_lease> leases;
+  std::map<std::string, model_queue> queues;
+  std::map<std::pair<std::string, std::string>, held_key> keys;
+  unix_time now{};
+  std::uint64_t arrivals = 0;
+
+  bool is_leased(job_id id) const {
+    const auto at = leases.find(id);
+    return at != leases.end() && !at->second.is_cancelled;
+  }
+  std::uint64_t unfinished(const std::string& queue) const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(jobs, [&](const auto& one) {
+      return one.second.queue == queue && !has_ended(one.second.state);
+    }));
+  }
+  // The ready ones that nobody has, in order.
+  ids ready(const std::string& queue) const {
+    std::vector<std::pair<std::pair<std::int64_t, std::uint64_t>, job_id>> order;
+    for (const auto& [id, j] : jobs) {
+      if (j.queue != queue || j.state != job_state::ready || is_leased(id)) continue;
+      order.push_back({{-j.priority, j.arrival}, id});
+    }
+    std::ranges::sort(order);
+    ids all;
+    for (const auto& [place, id] : order) all.push_back(id);
+    return all;
+  }
+  std::optional<job_id> victim_of(const std::string& queue, overflow word) const {
+    const ids order = ready(queue);
+    if (order.empty()) return std::nullopt;
+    const std::int64_t least = jobs.at(order.back()).priority;
+    if (word == overflow::latest) return order.back();
+    return *std::ranges::find_if(order, [&](job_id id) { return jobs.at(id).priority == least; });
+  }
+  job_id holder_of(const std::string& queue, const unique_key& u) const {
+    if (u.key.empty()) return 0;
+    const auto at = keys.find({queue, u.key});
+    if (at == keys.end() || (at->second.expires && *at->second.expires <= now)) return 0;
+    return at->second.holder;
+  }
+  void take_key(job_id id, const model_job& j) {
+    if (j.unique.key.empty()) return;
+    held_key& k = keys[{j.queue, j.unique.key}];
+    k = {id, std::nullopt};
+    if (j.unique.until == unique_until::elapsed) k.expires = now + j.unique.lasts;
+  }
+  void free_key(job_id id, const model_job& j) {
+    const auto at = keys.find({j.queue, j.unique.key});
+    if (at != keys.end() && at->second.holder == id && !at->second.expires) keys.erase(at);
+  }
+  void forget(job_id id) {
+    free_key(id, jobs.at(id));
+    jobs.erase(id);
+  }
+  void end(job_id id, job_state how, milliseconds keep) {
+    model_job& j = jobs.at(id);
+    free_key(id, j);
+    if (keep == 0ms) {
+      jobs.erase(id);
+      return;
+    }
+    j.state = how;
+    j.due = now + keep;
+  }
+  void arrive(model_job& j) {
+    j.state = job_state::ready;
+    j.arrival = ++arrivals;
+    j.due = {};
+  }
+  void fail(job_id id, bool for_good, milliseconds pause) {
+    leases.erase(id);
+    model_job& j = jobs.at(id);
+    ++j.attempts;
+    j.errors = std::min<std::size_t>(j.errors + 1, limits::errors_max);
+    if (for_good || j.attempts >= j.attempts_max) return end(id, job_state::dead, j.keep);
+    j.state = job_state::retrying;
+    j.due = now + pause;
+  }
+  // What is due by now, the earliest first.
+  void pass_time() {
+    std::vector<std::pair<unix_time, job_id>> due;
+    for (const auto& [id, j] : jobs) {
+      if (j.due != unix_time{} && j.due <= now) due.emplace_back(j.due, id);
+    }
+    std::ranges::sort(due);
+    for (const auto& [when, id] : due) {
+      if (has_ended(jobs.at(id).state)) {
+        jobs.erase(id);
+      } else {
+        arrive(jobs.at(id));
+      }
+    }
+  }
+  void tick() {
+    now = now + 1s;
+    pass_time();
+    ids late;
+    for (const auto& [id, l] : leases) {
+      if (l.until <= now) late.push_back(id);
+    }
+    for (const job_id id : late) {
+      if (leases.at(id).is_cancelled) {
+        leases.erase(id);
+      } else {
+        fail(id, false, 2s);
+      }
+    }
+    pass_time();
+  }
+};
+
+class EngineModel : public engine_words {
+ protected:
+  void run(std::uint64_t seed, int steps) {
+    SCOPED_TRACE("SLUICE_SEED=" + std::to_string(seed));
+    dice = random(seed);
+    m = model{};
+    m.now = time.now();
+    contents = make_memory_contents();
+    options.window_jobs_max = 1 + roll(6);
+    options.window_bytes_max = roll(2) == 0 ? 2000 : 1 << 20;
+    options.seed = seed + 1;
+    it.reset();
+    open();
+    for (const char* const q : {"a", "b"}) {
+      ASSERT_TRUE(e().configure(q, {.keep_done = 0ms}).get());
+      m.queues[q];
+    }
+    for (int i = 0; i < steps && !HasFatalFailure() && !HasNonfatalFailure(); ++i) {
+      step();
+      if (i % 16 == 0) compare();
+    }
+    compare();
+    expect_counts_add_up();
+    it.reset();
+  }
+
+  std::size_t roll(std::size_t below) { return dice.below(static_cast<std::uint32_t>(below)); }
+  std::string some_queue() { return roll(3) == 0 ? "b" : "a"; }
+  milliseconds seconds(std::uint64_t below) { return std::chrono::seconds(roll(below)); }
+  job_id some_job() {
+    if (m.jobs.empty()) return 1;
+    auto at = m.jobs.begin();
+    std::advance(at, roll(m.jobs.size()));
+    return at->first;
+  }
+  std::optional<job_id> some_lease() {
+    if (m.leases.empty()) return std::nullopt;
+    auto at = m.leases.begin();
+    std::advance(at, roll(m.leases.size()));
+    return at->first;
+  }
+  lease_ref ref(job_id id) { return {id, m.leases.at(id).key}; }
+
+  void step() {
+    switch (roll(26)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        return push_one();
+      case 5:
+        return push_group();
+      case 6:
+      case 7:
+      case 8:
+      case 9:
+        return lease_some();
+      case 10:
+      case 11:
+      case 12:
+        return ack_one();
+      case 13:
+      case 14:
+        return fail_one();
+      case 15:
+        return release_one();
+      case 16:
+        return extend_one();
+      case 17:
+        return cancel_one();
+      case 18:
+        return retry_one();
+      case 19:
+        return remove_one();
+      case 20:
+      case 21:
+      case 22:
+        return pass_a_second();
+      case 23:
+        return roll(4) == 0 ? purge_one() : configure_one();
+      case 24:
+        return fail_a_commit();
+      default:
+        return roll(6) == 0 ? start_again() : pass_a_second();
+    }
+  }
+
+  job_spec random_spec() {
+    job_spec s;
+    s.queue = some_queue();
+    s.kind = "k";
+    s.args.data.assign(roll(3) == 0 ? roll(3000) : 2, '1');
+    s.priority = static_cast<std::int64_t>(roll(3)) - 1;
+    if (roll(4) == 0) s.run_at = m.now + seconds(5);
+    s.retry = {.attempts_max = 3, .first = 2s, .factor = 1.0, .jitter = 0};
+    s.lease_for = 1s + seconds(5);
+    s.keep_for = seconds(4);
+    if (roll(3) == 0) {
+      s.unique.key = "key" + std::to_string(roll(4));
+      s.unique.until = static_cast<unique_until>(roll(3));
+      s.unique.lasts = 1s + seconds(5);
+    }
+    return s;
+  }
+  model_job of(const job_spec& s) {
+    model_job j;
+    j.queue = s.queue;
+    j.priority = s.priority;
+    j.unique = s.unique;
+    j.keep = *s.keep_for;
+    j.lease_for = s.lease_for;
+    j.attempts_max = s.retry.attempts_max;
+    if (s.run_at > m.now) {
+      j.state = job_state::scheduled;
+      j.due = s.run_at;
+    } else {
+      m.arrive(j);
+    }
+    return j;
+  }
+  void accept(job_id id, const job_spec& s) {
+    EXPECT_TRUE(known_ids.insert(id).second) << "id " << id << " again";
+    model_job j = of(s);
+    m.take_key(id, j);
+    m.jobs.emplace(id, std::move(j));
+  }
+
+  void push_one() {
+    const job_spec s = random_spec();
+    const model_queue& q = m.queues.at(s.queue);
+    const auto pushed = e().push(s, at_once()).get();
+    settle();  // a unique push makes room after it was accepted
+    const bool is_full = m.unfinished(s.queue) + 1 > q.capacity;
+    const job_id holder = m.holder_of(s.queue, s.unique);
+    if (is_full && (q.when_full == overflow::reject || q.when_full == overflow::block)) {
+      return expect_error(pushed, error_code::queue_full);
+    }
+    if (is_full && q.when_full == overflow::drop_newest) {
+      ASSERT_TRUE(pushed);
+      ASSERT_EQ(pushed->what, push_receipt::fate::dropped);
+      return;
+    }
+    std::vector<job_id> victims;
+    if (is_full) {
+      // As many as bring the queue below its capacity.
+      model rest = m;
+      while (rest.unfinished(s.queue) + 1 > q.capacity) {
+        const auto gone = rest.victim_of(s.queue, q.when_full);
+        if (!gone) return expect_error(pushed, error_code::queue_full);
+        victims.push_back(*gone);
+        rest.jobs.erase(*gone);
+      }
+    }
+    ASSERT_TRUE(pushed) << pushed.error().message;
+    // A key that a victim holds is free for the one that takes its place only when it has none of
+    // its own to be looked up first.
+    if (holder != 0) {
+      ASSERT_EQ(pushed->what, push_receipt::fate::duplicate);
+      ASSERT_EQ(pushed->id, holder);
+      return;
+    }
+    ASSERT_EQ(pushed->what, push_receipt::fate::accepted);
+    for (const job_id gone : victims) m.forget(gone);
+    accept(pushed->id, s);
+  }
+  void push_group() {
+    std::vector<job_spec> specs;
+    for (std::uint64_t n = 1 + roll(3); n > 0; --n) specs.push_back(random_spec());
+    const auto results = e().push_many(specs, bulk::all_or_nothing, at_once()).get();
+    std::map<std::string, std::uint64_t> wanted;
+    for (const job_spec& s : specs) ++wanted[s.queue];
+    for (const auto& [name, count] : wanted) {
+      const model_queue& q = m.queues.at(name);
+      if (count > q.capacity) return expect_error(results[0], error_code::too_large);
+    }
+    for (const auto& [name, count] : wanted) {
+      const model_queue& q = m.queues.at(name);
+      if (m.unfinished(name) + count > q.capacity) {
+        return expect_error(results[0], error_code::queue_full);
+      }
+    }
+    std::set<std::pair<std::string, std::string>> own;
+    bool is_free = true;
+    for (const job_spec& s : specs) {
+      if (s.unique.key.empty()) continue;
+      is_free = is_free && m.holder_of(s.queue, s.unique) == 0 &&
+                own.insert({s.queue, s.unique.key}).second;
+    }
+    if (!is_free) return expect_error(results[0], error_code::duplicate);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      ASSERT_TRUE(results[i]) << results[i].error().message;
+      accept(results[i]->id, specs[i]);
+    }
+  }
+  void lease_some() {
+    const std::string queue = some_queue();
+    const std::size_t max = 1 + roll(3);
+    const auto leased = try_lease({.queues = {queue}, .max = max});
+    const ids expected = m.queues.at(queue).paused ? ids{} : m.ready(queue);
+    if (expected.empty()) return expect_error(leased, error_code::timed_out);
+    ASSERT_TRUE(leased) << leased.error().message << ", expected job " << expected[0];
+    ASSERT_LE(leased->size(), std::min(max, expected.size()));
+    for (std::size_t i = 0; i < leased->size(); ++i) {
+      const leased_job& l = leased->at(i);
+      ASSERT_EQ(l.it->id, expected[i]);
+      model_job& j = m.jobs.at(l.it->id);
+      EXPECT_EQ(l.attempt, j.attempts + 1);
+      EXPECT_EQ(l.until, m.now + j.lease_for);
+      m.leases[l.it->id] = {l.key, l.until, j.lease_for, false};
+      if (j.unique.until == unique_until::started && j.attempts == 0) m.free_key(l.it->id, j);
+    }
+    settle();
+  }
+  void ack_one() {
+    const auto id = some_lease();
+    if (!id) return;
+    std::optional<payload> value;
+    if (roll(2) == 0) value = payload{std::to_string(*id)};
+    ASSERT_TRUE(e().ack(ref(*id), value).get());
+    const bool was_cancelled = m.leases.at(*id).is_cancelled;
+    m.leases.erase(*id);
+    if (was_cancelled) return;
+    model_job& j = m.jobs.at(*id);
+    ++j.attempts;
+    j.result = value;
+    m.end(*id, job_state::done, j.keep);
+  }
+  void fail_one() {
+    const auto id = some_lease();
+    if (!id) return;
+    failure why{.type = "io", .for_good = roll(5) == 0};
+    if (roll(2) == 0) why.retry_in = seconds(3);
+    const auto failed = e().fail(ref(*id), why).get();
+    ASSERT_TRUE(failed);
+    if (m.leases.at(*id).is_cancelled) {
+      EXPECT_EQ(failed->state, job_state::cancelled);
+      m.leases.erase(*id);
+      return;
+    }
+    m.fail(*id, why.for_good, why.retry_in.value_or(2s));
+    const auto at = m.jobs.find(*id);
+    EXPECT_EQ(failed->state, at == m.jobs.end() ? job_state::dead : at->second.state);
+    pass_no_time();
+  }
+  void release_one() {
+    const auto id = some_lease();
+    if (!id) return;
+    give_back how;
+    if (roll(2) == 0) how.delay = seconds(3);
+    if (roll(3) == 0) how.priority = static_cast<std::int64_t>(roll(3)) - 1;
+    ASSERT_TRUE(e().release(ref(*id), how).get());
+    const bool was_cancelled = m.leases.at(*id).is_cancelled;
+    m.leases.erase(*id);
+    if (was_cancelled) return;
+    model_job& j = m.jobs.at(*id);
+    if (how.priority) j.priority = *how.priority;
+    if (how.delay == 0ms) return;  // its place among those of its priority is the old one
+    j.state = job_state::scheduled;
+    j.due = m.now + how.delay;
+  }
+  void extend_one() {
+    const auto id = some_lease();
+    if (!id) return;
+    model_lease& l = m.leases.at(*id);
+    const milliseconds by = seconds(6);
+    const auto extended = e().extend(ref(*id), by);
+    ASSERT_TRUE(extended);
+    l.until = m.now + (by > 0ms ? by : l.lasts);
+    EXPECT_EQ(extended->until, l.until);
+    EXPECT_EQ(extended->cancelled, l.is_cancelled);
+  }
+  void cancel_one() {
+    const job_id id = some_job();
+    const auto cancelled = e().cancel(id).get();
+    const auto at = m.jobs.find(id);
+    if (at == m.jobs.end()) return expect_error(cancelled, error_code::not_found);
+    if (has_ended(at->second.state)) return expect_error(cancelled, error_code::wrong_state);
+    ASSERT_TRUE(cancelled);
+    if (const auto l = m.leases.find(id); l != m.leases.end()) l->second.is_cancelled = true;
+    m.end(id, job_state::cancelled, at->second.keep);
+  }
+  void retry_one() {
+    const job_id id = some_job();
+    const auto retried = e().retry(id).get();
+    const auto at = m.jobs.find(id);
+    if (at == m.jobs.end()) return expect_error(retried, error_code::not_found);
+    model_job& j = at->second;
+    if (m.leases.contains(id) || j.state == job_state::ready || j.state == job_state::done) {
+      return expect_error(retried, error_code::wrong_state);
+    }
+    ASSERT_TRUE(retried);
+    if (has_ended(j.state)) j.attempts = 0;
+    m.arrive(j);
+  }
+  void remove_one() {
+    const job_id id = some_job();
+    const auto removed = e().remove(id).get();
+    if (!m.jobs.contains(id)) return expect_error(removed, error_code::not_found);
+    if (m.leases.contains(id)) return expect_error(removed, error_code::wrong_state);
+    ASSERT_TRUE(removed);
+    m.forget(id);
+  }
+  void purge_one() {
+    const std::string queue = some_queue();
+    const auto purged = e().purge(queue).get();
+    ASSERT_TRUE(purged);
+    std::uint64_t count = 0;
+    for (auto at = m.jobs.begin(); at != m.jobs.end();) {
+      const auto& [id, j] = *at++;
+      if (j.queue != queue || m.leases.contains(id)) continue;
+      m.forget(id);
+      ++count;
+    }
+    EXPECT_EQ(*purged, count);
+  }
+  void configure_one() {
+    const std::string queue = some_queue();
+    model_queue& q = m.queues.at(queue);
+    q.paused = roll(5) == 0;
+    q.capacity = roll(2) == 0 ? 1000 : 2 + roll(10);
+    constexpr std::array words = {overflow::reject, overflow::drop_newest, overflow::drop_oldest,
+                                  overflow::latest, overflow::block};
+    q.when_full = words[roll(words.size())];
+    queue_patch patch;
+    patch.capacity_jobs = q.capacity;
+    patch.when_full = q.when_full;
+    patch.paused = q.paused;
+    ASSERT_TRUE(e().configure(queue, patch).get());
+  }
+  // Whatever is asked of a disk that fails changes nothing.
+  void fail_a_commit() {
+    drive.fails(roll(2) == 0 ? error_code::io_error : error_code::disk_full);
+    switch (roll(4)) {
+      case 0: {
+        job_spec s = random_spec();
+        const auto pushed = e().push(std::move(s), at_once()).get();
+        EXPECT_TRUE(!pushed || pushed->what == push_receipt::fate::dropped);
+        break;
+      }
+      case 1:
+        if (const auto id = some_lease(); id && !m.leases.at(*id).is_cancelled) {
+          EXPECT_FALSE(e().ack(ref(*id)).get());
+          // It gets the time to say it again.
+          model_lease& l = m.leases.at(*id);
+          l.until = std::max(l.until, m.now + options.probe_every * 2);
+        }
+        break;
+      case 2:
+        EXPECT_FALSE(e().cancel(some_job()).get());
+        break;
+      default:
+        EXPECT_FALSE(e().remove(some_job()).get());
+        break;
+    }
+    settle();
+    drive.works();
+    pass_a_second();  // the probe
+    EXPECT_TRUE(e().health().takes_pushes);
+  }
+  // A stop, after which leases go on, or a crash, after which they are gone.
+  void start_again() {
+    settle();
+    if (roll(2) == 0) {
+      crash();
+      for (auto at = m.leases.begin(); at != m.leases.end();) {
+        at = m.leases.erase(at);
+      }
+    } else {
+      reopen();
+      for (auto at = m.leases.begin(); at != m.leases.end();) {
+        model_lease& l = at->second;
+        if (l.is_cancelled) {
+          at = m.leases.erase(at);
+          continue;
+        }
+        l.lasts = m.jobs.at(at->first).lease_for;
+        l.until = std::max(l.until, m.now + l.lasts);
+        ++at;
+      }
+    }
+  }
+  void pass_a_second() {
+    advance(1s);
+    m.tick();
+  }
+  void pass_no_time() {
+    settle();
+    m.pass_time();
+  }
+
+  template <class T>
+  void expect_error(const result<T>& r, error_code code) {
+    ASSERT_FALSE(r) << "expected " << to_string(code);
+    ASSERT_EQ(to_string(r.error().code), to_string(code)) << r.error().message;
+  }
+
+  void compare() {
+    settle();
+    std::map<job_id, job> there;
+    for (job& j : list_all({.limit = 1000})) there.emplace(j.id, std::move(j));
+    ids only_there;
+    for (const auto& [id, j] : there) {
+      if (!m.jobs.contains(id)) only_there.push_back(id);
+    }
+    EXPECT_EQ(only_there, ids{});
+    for (const auto& [id, j] : m.jobs) {
+      const auto at = there.find(id);
+      ASSERT_NE(at, there.end()) << "job " << id << " is lost";
+      const job_state expected = m.is_leased(id) ? job_state::running : j.state;
+      EXPECT_EQ(to_string(at->second.state), to_string(expected)) << "job " << id;
+      EXPECT_EQ(at->second.attempts, j.attempts) << "job " << id;
+      EXPECT_EQ(at->second.errors.size(), j.errors) << "job " << id;
+      EXPECT_EQ(at->second.due_at, j.due) << "job " << id;
+      EXPECT_EQ(at->second.spec.priority, j.priority) << "job " << id;
+      EXPECT_EQ(at->second.result, j.result) << "job " << id;
+    }
+    EXPECT_EQ(e().stats().running,
+              static_cast<std::uint64_t>(std::ranges::count_if(
+                  m.leases, [](const auto& l) { return !l.second.is_cancelled; })));
+    EXPECT_LE(e().stats().window_jobs, options.window_jobs_max * 2);
+  }
+
+  random dice{1};
+  model m;
+  std::set<job_id> known_ids;
+};
+
+TEST_F(EngineModel, SaysTheSameAsTheEngine) {
+  const char* const one = std::getenv("SLUICE_SEED");
+  const char* const many = std::getenv("SLUICE_MODEL_SEEDS");
+  const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
+  const std::uint64_t count = one != nullptr    ? 1
+                              : many != nullptr ? std::strtoull(many, nullptr, 10)
+                                                : 200;
+  constexpr int steps = 150;
+  for (std::uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    known_ids.clear();
+    run(seed, steps);
+  }
+  std::printf("[  MODEL   ] %llu seeds of %d calls, from SLUICE_SEED=%llu\n",
+              static_cast<unsigned long long>(count), steps,
+              static_cast<unsigned long long>(first));
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing

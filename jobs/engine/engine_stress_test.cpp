@@ -1,0 +1,331 @@
+// Many threads at once: producers, workers that ack, fail, give back and forget, people who cancel,
+// remove, purge and configure, and a disk that fails now and then. At the end every push that was
+// acknowledged is accounted for exactly once.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "jobs/engine/testing/engine_words.hpp"
+#include "sluice/sync/testing/stress.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+// What the threads were told. Everything that has ended is kept, so that the store says in the end
+// what became of it, unless somebody removed it.
+struct ledger {
+  std::set<job_id> accepted;
+  std::map<job_id, int> acked;
+  std::set<job_id> cancelled;
+  std::set<job_id> removed;
+  std::uint64_t purged = 0;
+};
+
+class EngineStress : public ::testing::Test {
+ protected:
+  static constexpr std::size_t pushers = 3;
+  static constexpr std::size_t workers = 4;
+  static constexpr std::size_t pushes_of_each = 600;
+  static constexpr std::array<const char*, 3> queues = {"a", "b", "c"};
+
+  void open(std::uint64_t seed) {
+    engine_options o;
+    o.seed = seed;
+    o.window_jobs_max = 8;
+    o.window_bytes_max = 20'000;
+    o.staged_bytes_max = 4000;
+    o.probe_every = 2ms;
+    it = std::move(engine::open(make_memory_store(drive.on(contents)), o)).value();
+    for (const char* const q : queues) {
+      const bool blocks = *q == 'a';
+      queue_patch patch;
+      patch.capacity_jobs = blocks ? 40 : 400;
+      patch.when_full = blocks      ? overflow::block
+                        : *q == 'b' ? overflow::drop_oldest
+                                    : overflow::reject;
+      patch.keep_done = std::chrono::hours(1);
+      patch.lease_for = milliseconds(20);
+      ASSERT_TRUE(it->configure(q, patch).get());
+    }
+  }
+  void fail_sometimes(random dice) {
+    drive.fails_when([dice, n = 0](const batch&) mutable -> std::optional<error> {
+      if (++n % 8 != 0 || dice.below(4) != 0) return std::nullopt;
+      return error{dice.below(2) == 0 ? error_code::io_error : error_code::disk_full,
+                   "now and then"};
+    });
+  }
+
+  void produce(random dice) {
+    for (std::size_t i = 0; i < pushes_of_each; ++i) {
+      job_spec s;
+      s.queue = queues[dice.below(queues.size())];
+      s.kind = "k";
+      s.priority = dice.below(3);
+      s.args.data.assign(dice.below(10) == 0 ? 2000 : 10, '1');
+      s.retry = {.attempts_max = 50, .first = milliseconds(1), .factor = 1.0};
+      if (dice.below(8) == 0) s.run_at = real_time().now() + milliseconds(dice.below(5));
+      if (dice.below(6) == 0) {
+        s.unique = {.key = std::to_string(dice.below(20)),
+                    .until = static_cast<unique_until>(dice.below(3)),
+                    .lasts = milliseconds(5)};
+      }
+      stress.did();
+      if (dice.below(5) == 0) {
+        const std::vector<job_spec> both(2, s);
+        const bulk mode = dice.below(2) == 0 ? bulk::each : bulk::all_or_nothing;
+        for (auto& r : it->push_many(both, mode, deadline::after(50ms)).get()) note(r);
+      } else {
+        note(it->push(std::move(s), deadline::after(50ms)).get());
+      }
+    }
+  }
+  void note(const result<push_receipt>& r) {
+    if (!r || r->what != push_receipt::fate::accepted) return;
+    told.with([&](ledger& l) { EXPECT_TRUE(l.accepted.insert(r->id).second) << r->id; });
+  }
+
+  void work(random dice, std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      lease_request what{.queues = {"a", "b", "c"}, .max = 1 + dice.below(4), .worker = "w"};
+      std::swap(what.queues[0], what.queues[dice.below(3)]);
+      auto leased = it->lease(what, {deadline::after(20ms), stop}).get();
+      if (!leased) continue;
+      for (const leased_job& l : *leased) {
+        stress.did();
+        handle(l, dice);
+      }
+    }
+  }
+  void handle(const leased_job& l, random& dice) {
+    switch (dice.below(12)) {
+      case 0:
+        (void)it->fail(l.ref(), {.type = "io", .for_good = dice.below(4) == 0}).get();
+        return;
+      case 1:
+        (void)it->release(l.ref()).get();
+        return;
+      case 2:
+        (void)it->release(l.ref(), {.delay = milliseconds(1), .priority = 1}).get();
+        return;
+      case 3:
+        return;  // forgotten: the lease runs out
+      case 4:
+        (void)it->extend(l.ref(), milliseconds(20));
+        break;
+      default:
+        break;
+    }
+    for (int tries = 0; tries < 20; ++tries) {
+      const auto acked = it->ack(l.ref(), payload{"1"}).get();
+      if (acked) {
+        told.with([&](ledger& all) { ++all.acked[l.it->id]; });
+        return;
+      }
+      if (acked.error().code == error_code::lease_lost) return;
+    }
+  }
+
+  void meddle(random dice, std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      stress.did();
+      const job_id id = told.with([&](ledger& l) {
+        if (l.accepted.empty()) return job_id{1};
+        const auto at = l.accepted.lower_bound(
+            dice.below(static_cast<std::uint32_t>(*l.accepted.rbegin() + 1)));
+        return at == l.accepted.end() ? *l.accepted.begin() : *at;
+      });
+      switch (dice.below(16)) {
+        case 0:
+        case 1:
+        case 2:
+          if (it->cancel(id).get()) {
+            told.with([&](ledger& l) { l.cancelled.insert(id); });
+          }
+          break;
+        case 3:
+          (void)it->retry(id).get();
+          break;
+        case 4:
+          if (it->remove(id).get()) {
+            told.with([&](ledger& l) { l.removed.insert(id); });
+          }
+          break;
+        case 5:
+          if (dice.below(10) == 0) {
+            const auto purged = it->purge(queues[dice.below(queues.size())]).get();
+            if (purged) told.with([&](ledger& l) { l.purged += *purged; });
+            purge_failed = purge_failed || !purged;
+          }
+          break;
+        case 6: {
+          queue_patch patch;
+          patch.capacity_jobs = 20 + dice.below(100);
+          (void)it->configure("a", patch).get();
+          break;
+        }
+        case 7:
+          (void)it->configure("b", {.paused = true}).get();
+          while (!it->configure("b", {.paused = false}).get()) {
+          }
+          break;
+        case 8:
+          (void)it->wait(id, deadline::after(1ms)).get();
+          break;
+        case 9: {
+          std::stop_source gone;
+          auto waits = it->lease({.queues = {"nobody", "c"}}, gone.get_token());
+          gone.request_stop();
+          auto got = waits.get();
+          if (got) {
+            for (const leased_job& l : *got) (void)it->release(l.ref()).get();
+          }
+          break;
+        }
+        default:
+          (void)it->get(id).get();
+          (void)it->list({.queue = "a", .limit = 10}).get();
+          (void)it->queues();
+          (void)it->stats();
+          break;
+      }
+    }
+  }
+
+  std::map<job_id, job_state> list_all() {
+    std::map<job_id, job_state> all;
+    list_request what{.limit = 1000};
+    for (;;) {
+      auto page = it->list(what).get();
+      EXPECT_TRUE(page);
+      if (!page) return all;
+      for (const job& j : page->jobs) all.emplace(j.id, j.state);
+      if (!page->cursor) return all;
+      what.after = *page->cursor;
+    }
+  }
+
+  void check_totals() {
+    const std::map<job_id, job_state> there = list_all();
+    std::map<std::string, queue_counts> counts;
+    for (const queue_info& q : it->queues()) counts[q.name] = q.counts;
+    told.with([&](ledger& l) {
+      EXPECT_GT(l.accepted.size(), pushes_of_each / 2) << "too few for a stress";
+      for (const auto& [id, state] : there) {
+        EXPECT_TRUE(l.accepted.contains(id)) << "job " << id << " was never acknowledged";
+        EXPECT_TRUE(has_ended(state)) << "job " << id << " is " << to_string(state);
+        EXPECT_FALSE(l.removed.contains(id)) << "job " << id << " was removed";
+        EXPECT_TRUE(state != job_state::done || l.acked.contains(id)) << "job " << id;
+      }
+      for (const auto& [id, times] : l.acked) {
+        EXPECT_TRUE(l.accepted.contains(id));
+        // A cancelled job may be acked as well, and a retry lets it run anew.
+        EXPECT_TRUE(times == 1 || l.cancelled.contains(id)) << "job " << id << " " << times;
+      }
+      const std::uint64_t dropped = it->stats().dropped;
+      if (!purge_failed) {
+        EXPECT_EQ(l.accepted.size(), there.size() + l.removed.size() + l.purged + dropped)
+            << "there " << there.size() << ", removed " << l.removed.size() << ", purged "
+            << l.purged << ", dropped " << dropped;
+      }
+    });
+    std::map<std::string, std::uint64_t> sums;
+    for (const auto& [name, c] : counts) {
+      EXPECT_EQ(c.unfinished(), 0U) << name;
+      EXPECT_EQ(c.bytes, 0U) << name;
+      sums[name] = c.done + c.dead + c.cancelled;
+    }
+    std::uint64_t sum = 0;
+    for (const auto& [name, n] : sums) sum += n;
+    EXPECT_EQ(sum, there.size());
+    const engine_stats s = it->stats();
+    EXPECT_EQ(s.running, 0U);
+    EXPECT_EQ(s.window_jobs, 0U);
+    EXPECT_EQ(s.window_bytes, 0U);
+    EXPECT_EQ(s.waiting_leases + s.waiting_pushes, 0U);
+  }
+
+  sluice::testing::stress stress;
+  disk drive;
+  std::shared_ptr<memory_contents> contents = make_memory_contents();
+  std::unique_ptr<engine> it;
+  guarded<ledger> told;
+  atomic<bool> purge_failed{false};  // then it is not known how many it took
+};
+
+TEST_F(EngineStress, EveryAcknowledgedPushIsAccountedForOnce) {
+  open(stress.generator(0).next() | 1);
+  fail_sometimes(stress.generator(1));
+  {
+    std::vector<seam::thread> consumers;
+    std::stop_source stop;
+    for (std::size_t i = 0; i < workers; ++i) {
+      consumers.emplace_back(
+          [this, i, token = stop.get_token()] { work(stress.generator(10 + i), token); });
+    }
+    seam::thread meddler([this, token = stop.get_token()] { meddle(stress.generator(2), token); });
+    {
+      std::vector<seam::thread> producers;
+      for (std::size_t i = 0; i < pushers; ++i) {
+        producers.emplace_back([this, i] { produce(stress.generator(20 + i)); });
+      }
+    }
+    drive.works();
+    // What is left is worked off.
+    sluice::testing::eventually([&] {
+      const auto all = it->queues();
+      return std::ranges::all_of(all,
+                                 [](const queue_info& q) { return q.counts.unfinished() == 0; });
+    });
+    stop.request_stop();
+  }
+  sluice::testing::eventually([&] { return it->drained(deadline::after(1s)).get() == status::ok; });
+  check_totals();
+  it->stop();
+}
+
+// A stop in the middle of everything: each call is answered, and what was acknowledged is there.
+TEST_F(EngineStress, AStopInTheMiddleLosesNothing) {
+  for (int life = 0; life < 5; ++life) {
+    open(stress.generator(0).next() | 1);
+    std::vector<seam::thread> threads;
+    std::stop_source stop;
+    for (std::size_t i = 0; i < pushers; ++i) {
+      threads.emplace_back([this, life, i] {
+        random dice = stress.generator(100 * static_cast<std::uint64_t>(life) + i);
+        for (;;) {
+          stress.did();
+          const auto r = it->push({.queue = "d", .kind = "k", .priority = dice.below(3)}).get();
+          note(r);
+          if (!r && r.error().code == error_code::shutting_down) return;
+        }
+      });
+    }
+    threads.emplace_back([this, life, token = stop.get_token()] {
+      random dice = stress.generator(100 * static_cast<std::uint64_t>(life) + 50);
+      while (!token.stop_requested()) {
+        auto leased = it->lease({.queues = {"d"}, .max = 3}, deadline::after(5ms)).get();
+        if (!leased) {
+          if (leased.error().code == error_code::shutting_down) return;
+          continue;
+        }
+        for (const leased_job& l : *leased) handle(l, dice);
+      }
+    });
+    const std::uint64_t enough = it->stats().pushed + 1000;
+    sluice::testing::eventually([&] { return it->stats().pushed >= enough; });
+    it->stop();
+    threads.clear();
+    it.reset();
+  }
+  open(1);
+  std::set<job_id> there;
+  for (const auto& [id, state] : list_all()) there.insert(id);
+  told.with([&](ledger& l) { EXPECT_EQ(there, l.accepted); });
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
