@@ -1,0 +1,559 @@
+#include "jobs/http/detail/connection.hpp"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <utility>
+
+namespace sluice::jobs::http {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost_error = boost::system::error_code;
+namespace beast_http = boost::beast::http;
+
+constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+// An answer that was once this large does not keep its memory.
+constexpr std::size_t buffer_bytes_kept = std::size_t{64} << 10;
+// What of a body every connection may hold; beyond it is the server's budget.
+constexpr std::size_t body_bytes_free = std::size_t{64} << 10;
+
+void clear_keeping_little(std::string& s) {
+  if (s.capacity() > buffer_bytes_kept) {
+    s = std::string();
+  } else {
+    s.clear();
+  }
+}
+
+}  // namespace
+
+connection::connection(loop& home, tcp::socket socket)
+    : loop_(home), socket_(std::move(socket)), slots_(2), since_(seam::now()) {}
+
+void connection::begin() {
+  boost_error ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(tcp::no_delay(true), ignored);
+  loop_.touch(*this);
+}
+
+void connection::begin_refused() {
+  begin();
+  number_ = open_slot();
+  is_last_ = true;
+  ticket(shared_from_this(), number_)
+      .refuse({error_code::overloaded,
+               "there are " + std::to_string(loop_.server().options.connections_max) +
+                   " connections already, which is the limit; try again later"});
+}
+
+// Until nothing moves any more: writing makes room for reading, reading may answer at once. Others
+// have their turn after so many reads.
+void connection::pump() {
+  touched_ = false;
+  int reads_left = 16;
+  bool moved = true;
+  while (moved && !closed_) {
+    moved = flush();
+    if (closed_ || lingers_ || !wants_to_read()) break;
+    const std::size_t used = rest_.empty() ? 0 : consume_rest();
+    moved = moved || used > 0;
+    if (used > 0 || !is_readable_ || !wants_to_read()) continue;
+    if (reads_left-- == 0) {
+      is_readable_ = false;
+      break;
+    }
+    on_readable();
+    moved = true;
+  }
+  if (!closed_ && has_finished() && !lingers_) begin_linger();
+  if (reads_no_more()) forget_what_is_read();
+  if ((lingers_ || listens_for_the_end()) && is_readable_ && !closed_) on_readable();
+  if (closed_) return;
+  if (lingers_ || listens_for_the_end() || wants_to_read()) wait_readable();
+  set_deadline();
+}
+
+// ---- reading
+
+bool connection::wants_to_read() const noexcept {
+  const http_server_options& o = loop_.server().options;
+  if (closed_ || saw_end_ || reads_no_more()) return false;
+  if (room_ == room::waits || (stream_ != nullptr && !stream_->is_hungry())) return false;
+  // The request that is being read has its slot already, from when its head was seen until it was
+  // answered, which may be before its body is over.
+  const std::size_t others = slots_open() - (head_done_ && number_ >= first_ ? 1 : 0);
+  return others < o.pipelined_max && out_.size() - sent_ <= o.unsent_bytes_max;
+}
+
+// Of a request that is never read to its end nothing may be left that has a deadline.
+void connection::forget_what_is_read() {
+  leave_room();
+  parser_.reset();
+  head_done_ = false;
+  routed_ = {};
+  rest_.clear();
+}
+
+void connection::wait_readable() {
+  if (waits_readable_ || is_readable_) return;
+  waits_readable_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](const boost_error& ec) {
+    me->waits_readable_ = false;
+    if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
+    me->is_readable_ = true;
+    me->loop_.touch(*me);
+    me->loop_.run_touched();
+  });
+}
+
+void connection::on_readable() {
+  boost_error ec;
+  char* const buffer = loop_.read_buffer();
+  const std::size_t n = socket_.read_some(boost::asio::buffer(buffer, loop::read_bytes), ec);
+  is_readable_ = false;
+  if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) return;
+  if (ec == boost::asio::error::eof) return end_of_input();
+  if (ec) return close();
+  loop_.counts().bytes_in.fetch_add(n, relaxed);
+  if (lingers_ || reads_no_more()) return;
+  is_readable_ = n == loop::read_bytes;  // a full buffer: there is more
+  if (rest_.empty()) {
+    const std::size_t used = consume({buffer, n});
+    rest_.assign(buffer + used, n - used);
+  } else {
+    rest_.append(buffer, n);
+    consume_rest();
+  }
+}
+
+std::size_t connection::consume_rest() {
+  std::string held = std::move(rest_);
+  rest_.clear();
+  const std::size_t used = consume(held);
+  held.erase(0, used);
+  rest_ = std::move(held);
+  return used;
+}
+
+void connection::end_of_input() {
+  saw_end_ = true;
+  if (lingers_) return close();
+  // Whoever waits for a job will not be there to take it. What was pushed is answered all the same:
+  // the client may have closed only its own direction.
+  gone_.request_stop();
+  is_last_ = true;
+  if (head_done_ && !refused_) {
+    // Half a request: nobody can say what it would have been. What came of it is not answered.
+    if (stream_ != nullptr) return close();
+    at(number_).is_ready = true;
+    refused_ = true;
+  }
+}
+
+std::size_t connection::consume(std::string_view in) {
+  std::size_t used = 0;
+  while (used < in.size() && wants_to_read()) {
+    if (!parse_some(in, used)) break;
+  }
+  return closed_ || is_last_ ? in.size() : used;
+}
+
+// False: more bytes are needed, or no more are wanted.
+bool connection::parse_some(std::string_view in, std::size_t& used) {
+  if (!parser_) {
+    parser_.emplace(static_cast<std::uint32_t>(loop_.server().options.head_bytes_max));
+    since_ = seam::now();
+  }
+  boost_error ec;
+  const std::string_view left = in.substr(used);
+  used += parser_->put(boost::asio::buffer(left.data(), left.size()), ec);
+  if (ec == beast_http::error::need_more) return false;
+  if (ec) {
+    refuse_bad_bytes(ec, left);
+    return false;
+  }
+  if (!head_done_ && parser_->is_header_done()) {
+    head_done_ = true;
+    window_from_ = 0;
+    since_ = seam::now();
+    begin_request();
+  }
+  if (is_last_) return false;
+  if (stream_ != nullptr) {
+    stream_->feed(parser_->piece());
+    if (stream_->is_refused()) {
+      is_last_ = true;
+      return false;
+    }
+  }
+  if (parser_->is_done()) {
+    end_request();
+  } else if (head_done_) {
+    note_progress();
+    ask_for_room();
+  }
+  return true;
+}
+
+// A body has body_time again whenever it has come on as far as its rate demands, and no longer for
+// what it did before.
+void connection::note_progress() {
+  const http_server_options& o = loop_.server().options;
+  const auto due = static_cast<std::uint64_t>(o.body_time.count()) * o.body_bytes_per_second / 1000;
+  if (parser_->body_bytes() - window_from_ < std::max<std::uint64_t>(1, due)) return;
+  window_from_ = parser_->body_bytes();
+  since_ = seam::now();
+}
+
+void connection::ask_for_room() {
+  const std::size_t held = stream_ != nullptr ? stream_->held_bytes() : parser_->kept_bytes();
+  if (held < body_bytes_free) return leave_room();
+  if (room_ != room::none) return;
+  std::uint64_t most = stream_ != nullptr ? stream_->held_bytes_max() : parser_->bytes_max();
+  if (const auto length = parser_->content_length()) most = std::min<std::uint64_t>(most, *length);
+  const bool has = loop_.server().bodies.take(share_, most, [&l = loop_, me = weak_from_this()] {
+    l.run_soon([me] {
+      if (const auto there = me.lock()) there->on_room();
+    });
+  });
+  room_ = has ? room::has : room::waits;
+}
+
+void connection::leave_room() {
+  if (std::exchange(room_, room::none) != room::none) loop_.server().bodies.give_back(share_);
+}
+
+void connection::on_room() {
+  if (room_ != room::waits || !loop_.server().bodies.has(share_)) return;
+  room_ = room::has;
+  since_ = seam::now();  // the time that it waited is not the client's
+  loop_.touch(*this);
+}
+
+// The head is there: where does it go, and is the rest of it wanted?
+void connection::begin_request() {
+  const http_server_options& o = loop_.server().options;
+  const request_head& head = parser_->head();
+  number_ = open_slot();
+  at(number_).without_body = head.method == method::head;
+  at(number_).is_last = !parser_->keep_alive();
+  refused_ = false;
+  routed_ = {};
+  parser_->use_body(request_parser::body_use::discard, o.body_bytes_max);
+  const auto invalid = [](std::string why) { return error{error_code::invalid, std::move(why)}; };
+
+  if (head.foreign_host) {
+    return refuse_early(
+        invalid("the Host of this request is a name that is not this machine's own; "
+                "use localhost or an address"),
+        421);
+  }
+  // A browser sends what any page tells it to, and bodies that are not called JSON without asking.
+  if (head.foreign_origin) {
+    return refuse_early(invalid("web pages of other sites may not use this server"), 403);
+  }
+  routed_ = find_route(head.method, head.path());
+  at(number_).to = routed_.to;
+  const std::string allow = routed_.allow.empty() ? "" : "Allow: " + routed_.allow + "\r\n";
+  if (routed_.to == nullptr && routed_.status != 204) {
+    const error_code code = routed_.status == 404 ? error_code::not_found : error_code::invalid;
+    return refuse_early({code, routed_.detail}, routed_.status, allow);
+  }
+  if (loop_.server().is_closing() && routed_.to != nullptr &&
+      routed_.to->while_closing == closing_rule::refused) {
+    return refuse_early({error_code::shutting_down, "the server is shutting down"}, 0);
+  }
+  if (head.expects_other) {
+    return refuse_early(invalid("the only expectation that is met is 100-continue"), 417);
+  }
+  const auto length = parser_->content_length();
+  const body_rule rule = routed_.to != nullptr ? routed_.to->body : body_rule::none;
+  const bool streams = rule == body_rule::stream && head.media == media::ndjson;
+  std::uint64_t bytes_max = o.body_bytes_max;
+  if (rule != body_rule::none) {
+    if (!head.has_length) {
+      return refuse_early(invalid("this request needs a body, with a Content-Length or chunked"),
+                          411);
+    }
+    if (!is_read_as_json(head.media) && !streams) {
+      return refuse_early(invalid("the Content-Type must be application/json" +
+                                  std::string(rule == body_rule::stream
+                                                  ? ", or application/x-ndjson for a job on each "
+                                                    "line"
+                                                  : "")),
+                          415);
+    }
+    if (streams) {
+      begin_stream();
+      if (refused_) return;
+      bytes_max = stream_->bytes_max();
+    }
+    parser_->use_body(streams ? request_parser::body_use::stream : request_parser::body_use::keep,
+                      bytes_max);
+  }
+  if (length && *length > bytes_max) {
+    stream_.reset();
+    return refuse_early(
+        {error_code::too_large, "the body is longer than " + std::to_string(bytes_max) + " bytes"},
+        413);
+  }
+  if (head.expects_continue && !parser_->is_done()) at(number_).bytes = go_on;
+}
+
+void connection::begin_stream() {
+  call c{loop_.server(), loop_.jobs(), parser_->head(), {}, ticket(shared_from_this(), number_)};
+  const auto asked = read_push_parameters(c);
+  if (!asked) return refuse_early(asked.error(), 0);
+  stream_ = std::make_shared<ndjson_push>(loop_.server(), loop_.jobs(), std::move(c.to), *asked);
+}
+
+// An answer that needs no body. If the body is short it is read and forgotten, and the connection
+// goes on; otherwise, or if the client asked first whether to send it, this is the last answer.
+void connection::refuse_early(const error& why, int status, std::string_view headers) {
+  refused_ = true;
+  const auto length = parser_->content_length();
+  const bool is_short = parser_->is_done() || (length && *length <= buffer_bytes_kept &&
+                                               !parser_->head().expects_continue);
+  if (!is_short) is_last_ = true;
+  ticket(shared_from_this(), number_).refuse(why, status, headers);
+}
+
+void connection::end_request() {
+  if (!parser_->keep_alive()) is_last_ = true;
+  if (stream_ != nullptr) {
+    std::exchange(stream_, nullptr)->end();
+  } else if (!refused_) {
+    dispatch(parser_->body());
+  }
+  parser_.reset();
+  leave_room();
+  head_done_ = false;
+  routed_ = {};
+  since_ = seam::now();
+}
+
+void connection::dispatch(std::string_view body) {
+  ticket to(shared_from_this(), number_);
+  if (routed_.to == nullptr) {  // OPTIONS
+    return to.answer({.status = 204, .headers = "Allow: " + routed_.allow + "\r\n"});
+  }
+  call c{loop_.server(), loop_.jobs(), parser_->head(),        body,
+         std::move(to),  routed_.id,   std::move(routed_.name)};
+  routed_.to->handle(c);
+}
+
+void connection::refuse_bad_bytes(const boost_error& ec, std::string_view in) {
+  const http_server_options& o = loop_.server().options;
+  error why{error_code::invalid, "this is not HTTP/1.1: " + ec.message()};
+  int status = 400;
+  if (ec == beast_http::error::body_limit || ec == beast_http::error::header_limit) {
+    why.code = error_code::too_large;
+  }
+  if (ec == beast_http::error::body_limit) {
+    status = 413;
+    why.message = "the body is longer than " + std::to_string(parser_->bytes_max()) + " bytes";
+  } else if (ec == beast_http::error::header_limit) {
+    const bool is_target = in.substr(0, o.head_bytes_max).find('\n') == std::string_view::npos;
+    status = is_target ? 414 : 431;
+    why.message = std::string(is_target ? "the request line is" : "the headers are") +
+                  " longer than " + std::to_string(o.head_bytes_max) + " bytes";
+  } else if (ec == beast_http::error::bad_version) {
+    status = 505;
+    why.message = "this server speaks HTTP/1.1 and HTTP/1.0";
+  }
+  if (!head_done_) {
+    number_ = open_slot();
+  } else if (refused_) {
+    is_last_ = true;
+    return;
+  }
+  stream_.reset();
+  refused_ = true;
+  is_last_ = true;
+  ticket(shared_from_this(), number_).refuse(why, status);
+}
+
+// ---- answers
+
+std::uint64_t connection::open_slot() {
+  if (slots_open() == slots_.size()) {
+    std::vector<slot> larger(slots_.size() * 2);
+    for (std::uint64_t i = first_; i < next_; ++i) larger[i % larger.size()] = std::move(at(i));
+    slots_ = std::move(larger);
+  }
+  slot& s = at(next_);
+  clear_keeping_little(s.bytes);
+  s.is_ready = s.is_last = s.without_body = false;
+  s.to = nullptr;
+  s.leases.clear();
+  return next_++;
+}
+
+void connection::answer(std::uint64_t number, response&& r) {
+  if (closed_) return give_back(r.leases);
+  slot& s = at(number);
+  check(number >= first_ && number < next_ && !s.is_ready, "sluice::jobs::http::connection",
+        "one answer for each request");
+  const bool drains = loop_.server().is_closing() &&
+                      (s.to == nullptr || s.to->while_closing != closing_rule::of_workers);
+  if (drains || loop_.is_stopping()) ends_soon_ = true;
+  // Those that came behind it are answered too.
+  s.is_last = s.is_last || r.is_last || ((is_last_ || ends_soon_) && number + 1 == next_);
+  append_response(
+      s.bytes, r,
+      {.date = loop_.date(), .keeps_alive = !s.is_last, .without_body = s.without_body});
+  s.leases = std::move(r.leases);
+  s.is_ready = true;
+  loop_.counts().count(s.to, r.status);
+  loop_.touch(*this);
+}
+
+void connection::resume() {
+  if (closed_) return;
+  since_ = seam::now();  // the time that we took is not the client's
+  if (stream_ != nullptr && stream_->is_refused()) is_last_ = true;
+  loop_.touch(*this);
+}
+
+// Hands the answers whose turn it is to the socket. True: something moved.
+bool connection::flush() {
+  bool moved = false;
+  while (slots_open() > 0) {
+    slot& s = at(first_);
+    if (!s.is_ready) {
+      // 100 Continue, or nothing.
+      moved = moved || !s.bytes.empty();
+      out_ += s.bytes;
+      s.bytes.clear();
+      break;
+    }
+    out_ += s.bytes;
+    if (!s.leases.empty()) {
+      unsent_leases_.push_back({sent_before_ + out_.size(), std::move(s.leases)});
+      s.leases.clear();
+    }
+    clear_keeping_little(s.bytes);
+    ++first_;
+    moved = true;
+    if (s.is_last) is_last_ = true;
+    if (slots_open() == 0 && !parser_) since_ = seam::now();  // idle from here on
+  }
+  if (unsent() && !waits_writable_) write();
+  return moved;
+}
+
+void connection::write() {
+  boost_error ec;
+  while (unsent()) {
+    const std::size_t n =
+        socket_.write_some(boost::asio::buffer(out_.data() + sent_, out_.size() - sent_), ec);
+    if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
+      return wait_writable();
+    }
+    if (ec) return close();
+    sent_ += n;
+    written_ = seam::now();
+    loop_.counts().bytes_out.fetch_add(n, relaxed);
+  }
+  sent_before_ += out_.size();
+  sent_ = 0;
+  clear_keeping_little(out_);
+  unsent_leases_.clear();
+}
+
+void connection::wait_writable() {
+  std::erase_if(unsent_leases_,
+                [&](const unsent_leases& u) { return u.end <= sent_before_ + sent_; });
+  waits_writable_ = true;
+  socket_.async_wait(tcp::socket::wait_write, [me = shared_from_this()](const boost_error& ec) {
+    me->waits_writable_ = false;
+    if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
+    me->write();
+    me->loop_.touch(*me);
+    me->loop_.run_touched();
+  });
+}
+
+void connection::give_back(const std::vector<lease_ref>& leases) {
+  for (const lease_ref lease : leases) const auto given = loop_.jobs().release(lease);
+}
+
+// ---- the end
+
+void connection::set_deadline() {
+  const http_server_options& o = loop_.server().options;
+  time_point when = time_point::max();
+  if (lingers_) {
+    when = lingers_until_;
+  } else {
+    if (unsent()) when = std::min(when, written_ + o.body_time);
+    if (parser_ && !head_done_) {
+      when = std::min(when, since_ + o.head_time);
+    } else if (parser_ && room_ != room::waits && (stream_ == nullptr || stream_->is_hungry())) {
+      when = std::min(when, since_ + o.body_time);
+    } else if (!parser_ && slots_open() == 0 && !unsent()) {
+      when = std::min(when, since_ + o.idle_time);
+    }
+  }
+  deadline_ = when;
+  if (when != time_point::max()) loop_.watch(when);
+}
+
+void connection::on_deadline() {
+  const bool too_slow_to_read = unsent();
+  if (lingers_ || (!too_slow_to_read && !parser_)) return close();
+  loop_.counts().timeouts.fetch_add(1, relaxed);
+  if (too_slow_to_read) return close();
+  if (!head_done_) {
+    number_ = open_slot();
+  } else if (refused_) {
+    return close();
+  }
+  stream_.reset();
+  refused_ = true;
+  is_last_ = true;
+  ticket(shared_from_this(), number_)
+      .refuse({error_code::timed_out, head_done_ ? "the body took too long to arrive"
+                                                 : "the head of the request took too long to "
+                                                   "arrive"},
+              408);
+  loop_.touch(*this);
+}
+
+// The last answer is with the socket. Closing while the client still sends would make the system
+// throw that answer away, so its bytes are read for a moment, to its end.
+void connection::begin_linger() {
+  if (saw_end_) return close();
+  boost_error ec;
+  socket_.shutdown(tcp::socket::shutdown_send, ec);
+  if (ec) return close();
+  lingers_ = true;
+  rest_.clear();
+  lingers_until_ = seam::now() + loop_.server().options.linger_time;
+}
+
+void connection::finish_up() {
+  if (closed_) return;
+  gone_.request_stop();
+  ends_soon_ = true;
+  if (has_finished()) return close();
+  loop_.touch(*this);
+}
+
+void connection::close() {
+  if (std::exchange(closed_, true)) return;
+  const std::shared_ptr<connection> keep = shared_from_this();
+  gone_.request_stop();
+  for (const unsent_leases& u : unsent_leases_) give_back(u.leases);
+  for (std::uint64_t i = first_; i < next_; ++i) give_back(at(i).leases);
+  unsent_leases_.clear();
+  leave_room();
+  if (stream_ != nullptr) std::exchange(stream_, nullptr)->abandon();
+  boost_error ignored;
+  socket_.close(ignored);
+  deadline_ = time_point::max();
+  loop_.remove(*this);
+}
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,233 @@
+// Producers, and whoever looks at jobs.
+#include <algorithm>
+#include <charconv>
+
+#include "jobs/http/detail/handlers.hpp"
+#include "jobs/http/detail/server_state.hpp"
+#include "jobs/json/codec.hpp"
+#include "jobs/json/json_writer.hpp"
+#include "jobs/json/text.hpp"
+
+namespace sluice::jobs::http {
+namespace {
+
+using fate = push_receipt::fate;
+
+error bad_parameter(std::string_view name, std::string_view why) {
+  return {error_code::invalid, "the parameter '" + std::string(name) + "': " + std::string(why)};
+}
+
+void answer_pushed(const ticket& to, const result<push_receipt>& pushed, job_state state) {
+  if (!pushed) return to.refuse(pushed.error());
+  std::string& body = to.who().scratch();
+  if (pushed->what != fate::accepted) {
+    json::write(body, *pushed);
+    return to.answer_json(pushed->what == fate::dropped ? 202 : 200, body);
+  }
+  json::json_writer w(body);
+  w.begin_object().key("id").value(pushed->id).key("state").value(to_string(state)).end_object();
+  to.answer_json(201, body, "Location: /v1/jobs/" + std::to_string(pushed->id) + "\r\n");
+}
+
+void push_one(call& c, job_spec spec, const wait_limits& limits, unix_time now) {
+  const job_state state = spec.run_at > now ? job_state::scheduled : job_state::ready;
+  when_done(std::move(c.to), c.jobs.push(std::move(spec), limits),
+            [state](const ticket& to, const result<push_receipt>& pushed) {
+              answer_pushed(to, pushed, state);
+            });
+}
+
+result<std::uint64_t> number_of(std::string_view name, std::string_view text, std::uint64_t least,
+                                std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+    return bad_parameter(name, "expected a whole number from " + std::to_string(least) + " to " +
+                                   std::to_string(most));
+  }
+  return value;
+}
+
+result<list_request> read_list_request(std::string_view query) {
+  static constexpr std::array<std::string_view, 5> names = {"queue", "state", "kind", "after",
+                                                            "limit"};
+  auto values = read_query(query, names);
+  if (!values) return std::move(values.error());
+  auto& [queue, state, kind, after, limit] = *values;
+  list_request what;
+  what.queue = queue.value_or("");
+  what.kind = kind.value_or("");
+  if (state) {
+    what.state = job_state_from(*state);
+    if (!what.state) {
+      return bad_parameter("state",
+                           "expected scheduled, ready, running, retrying, done, dead or "
+                           "cancelled");
+    }
+  }
+  if (after) {
+    auto id = number_of("after", *after, 0, std::uint64_t{1} << 53U);
+    if (!id) return std::move(id.error());
+    what.after = *id;
+  }
+  if (limit) {
+    auto count = number_of("limit", *limit, 1, 1000);
+    if (!count) return std::move(count.error());
+    what.limit = static_cast<std::size_t>(*count);
+  }
+  return what;
+}
+
+}  // namespace
+
+bool has_no_query(const call& c) {
+  if (c.head.query().empty()) return true;
+  const auto values = read_query(c.head.query(), std::array<std::string_view, 0>{});
+  if (values) return true;
+  c.to.refuse(values.error());
+  return false;
+}
+
+result<milliseconds> wait_of(const call& c, const std::optional<std::string>& given,
+                             milliseconds otherwise) {
+  milliseconds wait = c.head.prefer_wait.value_or(otherwise);
+  if (given) {
+    auto parsed = parse_duration(*given);
+    if (!parsed) return bad_parameter("wait", parsed.error().message);
+    wait = *parsed;
+  }
+  return std::min(wait, c.server.options.wait_max);
+}
+
+wait_limits limits_of(const call& c, milliseconds wait) {
+  return {deadline::after(wait), c.to.who().gone()};
+}
+
+result<push_parameters> read_push_parameters(const call& c) {
+  static constexpr std::array<std::string_view, 2> names = {"wait", "mode"};
+  auto values = read_query(c.head.query(), names);
+  if (!values) return std::move(values.error());
+  push_parameters p;
+  auto wait = wait_of(c, (*values)[0], c.server.options.push_wait);
+  if (!wait) return std::move(wait.error());
+  p.wait = *wait;
+  if (const auto& mode = (*values)[1]) {
+    const auto known = json::bulk_from(*mode);
+    if (!known) return bad_parameter("mode", "expected each or all_or_nothing");
+    p.mode = *known;
+  }
+  return p;
+}
+
+void push_jobs(call& c) {
+  const auto asked = read_push_parameters(c);
+  if (!asked) return c.to.refuse(asked.error());
+  const unix_time now = c.server.time.now();
+  auto push = json::read<json::push_call>(c.body, {.now = now});
+  if (!push) return c.to.refuse(push.error());
+  const wait_limits limits = limits_of(c, asked->wait);
+  if (push->one) return push_one(c, std::move(push->jobs.front()), limits, now);
+  if (asked->mode && push->says_mode && *asked->mode != push->mode) {
+    return c.to.refuse(bad_parameter("mode", "the body says another mode; which of them?"));
+  }
+  const bulk mode = asked->mode.value_or(push->mode);
+  when_done(std::move(c.to), c.jobs.push_many(std::move(push->jobs), mode, limits),
+            [mode](const ticket& to, const std::vector<result<push_receipt>>& results) {
+              answer_pushes(to, results, mode);
+            });
+}
+
+void answer_pushes(const ticket& to, const std::vector<result<push_receipt>>& results, bulk mode) {
+  if (mode == bulk::all_or_nothing) {
+    // It was nothing: that is one error, best the one that names the job that is in the way.
+    auto failed =
+        std::ranges::find_if(results, [](const auto& r) { return !r && r.error().job != 0; });
+    if (failed == results.end())
+      failed = std::ranges::find_if(results, [](const auto& r) { return !r; });
+    if (failed != results.end()) return to.refuse(failed->error());
+  }
+  push_results all;
+  for (const auto& r : results) all.note(r);
+  all.answer(to);
+}
+
+void push_results::note(const result<push_receipt>& r) {
+  if (noted_++ > 0) json_ += ',';
+  json::write_item(json_, r);
+  if (r) {
+    if (r->what == fate::accepted) ++accepted_;
+    return;
+  }
+  const auto later = retry_after(r.error().code);
+  if (later.count() == 0) return;
+  ++to_try_again_;
+  if (!in_the_way_ || later > retry_after(in_the_way_->code)) in_the_way_ = r.error();
+}
+
+void push_results::answer(const ticket& to) const {
+  std::string& body = to.who().scratch();
+  const std::string rest =
+      "\"accepted\":" + std::to_string(accepted_) + ",\"results\":[" + json_ + "]}";
+  if (in_the_way_ && to_try_again_ == noted_) {
+    const problem_parts p = make_problem(*in_the_way_);
+    body.append(p.body, 0, p.body.size() - 1);  // up to its bracket
+    body += ',';
+    body += rest;
+    return to.answer(
+        {.status = p.status, .type = problem_type, .body = body, .headers = p.headers});
+  }
+  body += '{';
+  body += rest;
+  std::string headers;
+  if (in_the_way_) {
+    headers = "Retry-After: " + std::to_string(retry_after(in_the_way_->code).count()) + "\r\n";
+  }
+  to.answer_json(200, body, headers);
+}
+
+void get_job(call& c) {
+  static constexpr std::array<std::string_view, 1> names = {"wait"};
+  const auto values = read_query(c.head.query(), names);
+  if (!values) return c.to.refuse(values.error());
+  const auto wait = wait_of(c, (*values)[0], milliseconds(0));
+  if (!wait) return c.to.refuse(wait.error());
+  if (*wait == milliseconds(0)) {
+    return when_done(std::move(c.to), c.jobs.get(c.id), answer_with<job>);
+  }
+  engine& jobs = c.jobs;
+  const job_id id = c.id;
+  auto end = jobs.wait(id, limits_of(c, *wait));
+  when_done(std::move(c.to), std::move(end),
+            [&jobs, id](const ticket& to, const result<job>& ended) {
+              // It has not ended in time, or the server ends before it: then as it is.
+              if (!ended && (ended.error().code == error_code::timed_out ||
+                             ended.error().code == error_code::stopped ||
+                             ended.error().code == error_code::shutting_down)) {
+                return when_done(to, jobs.get(id), answer_with<job>);
+              }
+              answer_with<job>(to, ended);
+            });
+}
+
+void list_jobs(call& c) {
+  const auto what = read_list_request(c.head.query());
+  if (!what) return c.to.refuse(what.error());
+  when_done(std::move(c.to), c.jobs.list(*what), answer_with<job_page>);
+}
+
+void cancel_job(call& c) {
+  if (!has_no_query(c)) return;
+  when_done(std::move(c.to), c.jobs.cancel(c.id), answer_with<job>);
+}
+
+void retry_job(call& c) {
+  if (!has_no_query(c)) return;
+  when_done(std::move(c.to), c.jobs.retry(c.id), answer_with<job>);
+}
+
+void remove_job(call& c) {
+  if (!has_no_query(c)) return;
+  when_done(std::move(c.to), c.jobs.remove(c.id), answer_done);
+}
+
+}  // namespace sluice::jobs::http

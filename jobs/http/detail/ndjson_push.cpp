@@ -1,0 +1,145 @@
+#include "jobs/http/detail/ndjson_push.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "jobs/http/detail/server_state.hpp"
+#include "jobs/json/codec.hpp"
+
+namespace sluice::jobs::http {
+namespace {
+
+constexpr std::size_t group_jobs_max = 256;
+constexpr std::size_t group_bytes_max = std::size_t{256} << 10;
+// A job with the largest arguments, and the rest of it.
+constexpr std::size_t line_bytes_max = limits::args_bytes_max + (std::size_t{1} << 20);
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+}  // namespace
+
+ndjson_push::ndjson_push(server_state& server, engine& jobs, ticket to, push_parameters asked)
+    : server_(server), jobs_(jobs), to_(std::move(to)), asked_(asked) {}
+
+std::size_t ndjson_push::bytes_max() const noexcept {
+  const http_server_options& o = server_.options;
+  return gathers() ? std::min(o.body_bytes_max, o.stream_bytes_max) : o.stream_bytes_max;
+}
+
+std::size_t ndjson_push::held_bytes_max() const noexcept {
+  return gathers() ? bytes_max() : std::min(bytes_max(), line_bytes_max);
+}
+
+void ndjson_push::feed(std::string_view bytes) {
+  if (refused_) return;
+  pending_ += bytes;
+  if (!waits_) go_on();
+}
+
+void ndjson_push::end() {
+  ended_ = true;
+  if (!waits_ && !refused_) go_on();
+}
+
+// Looks at lines until a group is full or none is left, and pushes it.
+void ndjson_push::go_on() {
+  while (gathers() || (group_.size() < group_jobs_max && group_bytes_ < group_bytes_max)) {
+    const std::size_t line_end = pending_.find('\n', std::max(looked_at_, scanned_));
+    const bool is_last = line_end == std::string::npos;
+    if (is_last && (!ended_ || looked_at_ == pending_.size())) break;
+    const std::size_t end = is_last ? pending_.size() : line_end;
+    if (!take_line(std::string_view(pending_).substr(looked_at_, end - looked_at_))) return;
+    looked_at_ = is_last ? end : end + 1;
+  }
+  pending_.erase(0, looked_at_);
+  looked_at_ = 0;
+  if (pending_.find('\n') == std::string::npos) {
+    scanned_ = pending_.size();
+    if (scanned_ > line_bytes_max) {
+      return refuse(
+          {error_code::too_large, "line " + std::to_string(line_ + 1) + " is longer than " +
+                                      std::to_string(line_bytes_max) + " bytes" + partly()});
+    }
+  } else {
+    scanned_ = 0;
+  }
+  if (!gathers() && (!group_.empty() || !wrong_.empty())) return push_group();
+  if (ended_) return gathers() ? push_all() : finish();
+}
+
+// False: that was the end of the request.
+bool ndjson_push::take_line(std::string_view line) {
+  ++line_;
+  if (is_blank(line)) return true;
+  const http_server_options& o = server_.options;
+  const std::size_t most =
+      gathers() ? std::min(o.bulk_jobs_max, o.stream_jobs_max) : o.stream_jobs_max;
+  if (++jobs_count_ > most) {
+    refuse({error_code::too_large,
+            "more than " + std::to_string(most) + " jobs in one request" + partly()});
+    return false;
+  }
+  group_bytes_ += line.size();
+  auto spec = json::read<job_spec>(line, {.now = server_.time.now(), .line = line_});
+  if (spec) {
+    group_.push_back(*std::move(spec));
+  } else if (gathers()) {
+    spec.error().message += "; nothing was pushed";
+    refuse(spec.error());
+    return false;
+  } else {
+    wrong_.emplace_back(group_.size(), std::move(spec.error()));
+  }
+  return true;
+}
+
+void ndjson_push::push_group() {
+  waits_ = true;
+  const wait_limits within(deadline::after(asked_.wait), to_.who().gone());
+  auto pushed = jobs_.push_many(std::exchange(group_, {}), bulk::each, within);
+  group_bytes_ = 0;
+  when_done(
+      to_, std::move(pushed),
+      [me = shared_from_this()](const ticket& to, const std::vector<result<push_receipt>>& r) {
+        auto wrong = std::exchange(me->wrong_, {});
+        auto next = wrong.begin();
+        for (std::size_t i = 0; i <= r.size(); ++i) {
+          for (; next != wrong.end() && next->first == i; ++next) me->results_.note(next->second);
+          if (i < r.size()) me->results_.note(r[i]);
+        }
+        me->waits_ = false;
+        if (me->refused_) return;
+        me->go_on();
+        to.who().resume();
+      });
+}
+
+void ndjson_push::push_all() {
+  waits_ = true;
+  const wait_limits within(deadline::after(asked_.wait), to_.who().gone());
+  auto pushed = jobs_.push_many(std::move(group_), bulk::all_or_nothing, within);
+  when_done(
+      to_, std::move(pushed),
+      [me = shared_from_this()](const ticket& to, const std::vector<result<push_receipt>>& r) {
+        answer_pushes(to, r, bulk::all_or_nothing);
+      });
+}
+
+std::string ndjson_push::partly() const {
+  return gathers() ? std::string("; nothing was pushed")
+                   : "; " + std::to_string(results_.accepted()) + " jobs before it were pushed";
+}
+
+void ndjson_push::refuse(const error& why) {
+  refused_ = true;
+  to_.refuse_and_end(why);
+}
+
+void ndjson_push::finish() {
+  waits_ = true;  // for nothing: it is over
+  results_.answer(to_);
+}
+
+}  // namespace sluice::jobs::http

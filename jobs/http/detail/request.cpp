@@ -1,0 +1,127 @@
+#include "jobs/http/detail/request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "jobs/json/text.hpp"
+
+namespace sluice::jobs::http {
+namespace {
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool same_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+}  // namespace
+
+std::string_view to_string(method m) noexcept {
+  switch (m) {
+    case method::get:
+      return "GET";
+    case method::head:
+      return "HEAD";
+    case method::post:
+      return "POST";
+    case method::patch:
+      return "PATCH";
+    case method::remove:
+      return "DELETE";
+    case method::options:
+      return "OPTIONS";
+    case method::other:
+      break;
+  }
+  return "other";
+}
+
+media media_of(std::string_view content_type) noexcept {
+  const std::string_view name = trimmed(content_type.substr(0, content_type.find(';')));
+  if (name.empty()) return media::none;
+  if (same_word(name, "application/json")) return media::json;
+  for (const std::string_view many :
+       {"application/x-ndjson", "application/ndjson", "application/jsonl"}) {
+    if (same_word(name, many)) return media::ndjson;
+  }
+  if (same_word(name, "application/x-www-form-urlencoded")) return media::form;
+  return media::other;
+}
+
+std::optional<milliseconds> prefer_wait(std::string_view value) noexcept {
+  while (!value.empty()) {
+    const std::size_t comma = std::min(value.size(), value.find(','));
+    const std::string_view one = trimmed(value.substr(0, comma));
+    value.remove_prefix(std::min(value.size(), comma + 1));
+    const std::size_t equal = one.find('=');
+    if (equal == std::string_view::npos || !same_word(trimmed(one.substr(0, equal)), "wait")) {
+      continue;
+    }
+    if (auto wait = parse_duration(trimmed(one.substr(equal + 1)))) return *wait;
+  }
+  return std::nullopt;
+}
+
+bool is_foreign_host(std::string_view host) noexcept {
+  if (host.starts_with('[')) return false;  // an IPv6 address
+  host = host.substr(0, host.find(':'));
+  if (host.empty() || same_word(host, "localhost")) return false;
+  return !std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
+bool is_foreign_origin(std::string_view origin) noexcept {
+  const std::size_t scheme = origin.find("://");
+  return scheme == std::string_view::npos || is_foreign_host(origin.substr(scheme + 3));
+}
+
+std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && plus_is_space) {
+      out += ' ';
+    } else if (text[i] != '%') {
+      out += text[i];
+    } else {
+      unsigned value = 0;
+      const char* const digits = text.data() + i + 1;
+      if (text.size() - i < 3) return std::nullopt;
+      const auto [end, failed] = std::from_chars(digits, digits + 2, value, 16);
+      if (failed != std::errc{} || end != digits + 2) return std::nullopt;
+      out += static_cast<char>(value);
+      i += 2;
+    }
+  }
+  return out;
+}
+
+std::string percent_encode(std::string_view text) {
+  static constexpr std::string_view hex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    if (is_unreserved(c)) {
+      out += c;
+      continue;
+    }
+    out += '%';
+    out += hex[static_cast<unsigned char>(c) >> 4U];
+    out += hex[static_cast<unsigned char>(c) & 15U];
+  }
+  return out;
+}
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,58 @@
+#pragma once
+
+// A request as far as the routes care: its first line and the few headers that mean something here.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "jobs/model/time.hpp"
+
+namespace sluice::jobs::http {
+
+enum class method : std::uint8_t { get, head, post, patch, remove, options, other };
+std::string_view to_string(method m) noexcept;
+
+// A form is what curl -d says when it is told nothing; such a body is read as JSON, as is one of
+// which nothing was said.
+enum class media : std::uint8_t { none, json, ndjson, form, other };
+constexpr bool is_read_as_json(media m) noexcept {
+  return m == media::json || m == media::none || m == media::form;
+}
+media media_of(std::string_view content_type) noexcept;
+
+struct request_head {
+  http::method method = method::other;
+  std::string target{};
+  http::media media = media::none;
+  std::optional<milliseconds> prefer_wait{};  // Prefer: wait=5
+  bool expects_continue = false;
+  bool expects_other = false;   // Expect: anything else
+  bool has_length = false;      // Content-Length, or chunked
+  bool foreign_host = false;    // Host: a name that is not this machine's own
+  bool foreign_origin = false;  // Origin: a web page that is not this machine's own
+
+  std::string_view path() const noexcept {
+    return std::string_view(target).substr(0, target.find('?'));
+  }
+  std::string_view query() const noexcept {
+    const std::size_t mark = target.find('?');
+    return mark == std::string::npos ? std::string_view()
+                                     : std::string_view(target).substr(mark + 1);
+  }
+};
+
+// The wait of a Prefer header, if it has one.
+std::optional<milliseconds> prefer_wait(std::string_view value) noexcept;
+
+// A host name that a web page elsewhere can make point here. Addresses and localhost are not.
+bool is_foreign_host(std::string_view host) noexcept;
+// Where a web page comes from, as its browser says: "https://site.example", "null".
+bool is_foreign_origin(std::string_view origin) noexcept;
+
+// What %41 stands for; none when it stands for nothing. In a query, + is a space.
+std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
+std::string percent_encode(std::string_view text);
+
+}  // namespace sluice::jobs::http

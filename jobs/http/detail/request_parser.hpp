@@ -1,0 +1,135 @@
+#pragma once
+
+// Beast's incremental parser, taking only what is wanted of a request: no map of headers, and a
+// body that came in one piece is not copied.
+
+#include <boost/beast/http/basic_parser.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "jobs/http/detail/request.hpp"
+
+namespace sluice::jobs::http {
+
+class request_parser final : public boost::beast::http::basic_parser<true> {
+ public:
+  enum class body_use : std::uint8_t { keep, stream, discard };
+
+  explicit request_parser(std::uint32_t head_bytes_max) {
+    header_limit(head_bytes_max);
+    body_limit(boost::none);  // looked at below: it depends on the route
+  }
+
+  const request_head& head() const noexcept { return head_; }
+  // What is done with the body, and how long it may be; set when the head is done.
+  void use_body(body_use use, std::uint64_t bytes_max) noexcept {
+    use_ = use;
+    bytes_max_ = bytes_max;
+  }
+  std::uint64_t bytes_max() const noexcept { return bytes_max_; }
+  bool is_too_long() const noexcept { return too_long_; }
+  std::uint64_t body_bytes() const noexcept { return received_; }
+  // The body that was kept. Valid as long as the bytes given to `put` last, and the parser.
+  std::string_view body() const noexcept { return kept_.empty() ? piece_ : kept_; }
+  std::size_t kept_bytes() const noexcept { return kept_.size(); }
+  // What has come of the body that is streamed, since the last time.
+  std::string_view piece() noexcept { return std::exchange(piece_, {}); }
+
+ private:
+  using error_code = boost::beast::error_code;
+  using string_view = boost::beast::string_view;
+  using verb = boost::beast::http::verb;
+  using field = boost::beast::http::field;
+
+  static std::string_view plain(string_view s) noexcept { return {s.data(), s.size()}; }
+
+  void on_request_impl(verb method, string_view, string_view target, int, error_code&) override {
+    head_.method = method_of(method);
+    head_.target = plain(target);
+  }
+  void on_response_impl(int, string_view, int, error_code&) override {}
+  void on_field_impl(field name, string_view, string_view value, error_code&) override;
+  void on_header_impl(error_code&) override {
+    head_.has_length = chunked() || content_length() != boost::none;
+  }
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+  std::size_t on_body_impl(string_view body, error_code& ec) override {
+    take(plain(body), ec);
+    return body.size();
+  }
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code& ec) override {
+    take(plain(body), ec);
+    return body.size();
+  }
+  void on_finish_impl(error_code&) override {}
+
+  static method method_of(verb v) noexcept {
+    switch (v) {
+      case verb::get:
+        return method::get;
+      case verb::head:
+        return method::head;
+      case verb::post:
+        return method::post;
+      case verb::patch:
+        return method::patch;
+      case verb::delete_:
+        return method::remove;
+      case verb::options:
+        return method::options;
+      default:
+        return method::other;
+    }
+  }
+
+  void take(std::string_view part, error_code& ec) {
+    received_ += part.size();
+    if (received_ > bytes_max_) {
+      too_long_ = true;
+      ec = boost::beast::http::error::body_limit;
+      return;
+    }
+    if (use_ == body_use::discard) return;
+    if (use_ == body_use::stream || (kept_.empty() && content_length() == part.size())) {
+      piece_ = part;
+    } else {
+      kept_ += part;
+    }
+  }
+
+  request_head head_;
+  body_use use_ = body_use::discard;
+  std::uint64_t bytes_max_ = 0;
+  std::uint64_t received_ = 0;
+  bool too_long_ = false;
+  std::string kept_;
+  std::string_view piece_;
+};
+
+inline void request_parser::on_field_impl(field name, string_view, string_view value, error_code&) {
+  switch (name) {
+    case field::content_type:
+      head_.media = media_of(plain(value));
+      return;
+    case field::prefer:
+      head_.prefer_wait = prefer_wait(plain(value));
+      return;
+    case field::host:
+      head_.foreign_host = is_foreign_host(plain(value));
+      return;
+    case field::origin:
+      head_.foreign_origin = is_foreign_origin(plain(value));
+      return;
+    case field::expect:
+      (boost::beast::iequals(value, "100-continue") ? head_.expects_continue
+                                                    : head_.expects_other) = true;
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace sluice::jobs::http

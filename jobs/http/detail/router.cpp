@@ -1,0 +1,164 @@
+#include "jobs/http/detail/router.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "jobs/http/detail/handlers.hpp"
+
+namespace sluice::jobs::http {
+namespace {
+
+using m = method;
+using b = body_rule;
+using w = closing_rule;
+
+// The routes of docs/reference/http.md; those that are asked most often first.
+constexpr std::array<route, 23> all_routes = {{
+    {m::post, "/v1/jobs", b::stream, w::refused, push_jobs},
+    {m::post, "/v1/leases", b::json, w::refused, lease_jobs},
+    {m::post, "/v1/jobs/{id}/ack", b::json, w::of_workers, ack_job},
+    {m::post, "/v1/acks", b::json, w::of_workers, ack_jobs},
+    {m::post, "/v1/jobs/{id}/extend", b::json, w::of_workers, extend_lease},
+    {m::post, "/v1/jobs/{id}/fail", b::json, w::of_workers, fail_job},
+    {m::post, "/v1/jobs/{id}/release", b::json, w::of_workers, release_job},
+    {m::get, "/v1/jobs/{id}", b::none, w::refused, get_job},
+    {m::get, "/v1/jobs", b::none, w::refused, list_jobs},
+    {m::post, "/v1/jobs/{id}/cancel", b::none, w::refused, cancel_job},
+    {m::post, "/v1/jobs/{id}/retry", b::none, w::refused, retry_job},
+    {m::remove, "/v1/jobs/{id}", b::none, w::refused, remove_job},
+    {m::get, "/v1/queues", b::none, w::refused, list_queues},
+    {m::get, "/v1/queues/{name}", b::none, w::refused, get_queue},
+    {m::patch, "/v1/queues/{name}", b::json, w::refused, configure_queue},
+    {m::post, "/v1/queues/{name}/pause", b::none, w::refused, pause_queue},
+    {m::post, "/v1/queues/{name}/resume", b::none, w::refused, resume_queue},
+    {m::post, "/v1/queues/{name}/purge", b::none, w::refused, purge_queue},
+    {m::get, "/v1/stats", b::none, w::refused, get_stats},
+    {m::get, "/metrics", b::none, w::answered, get_metrics},
+    {m::get, "/healthz", b::none, w::answered, get_health},
+    {m::get, "/readyz", b::none, w::answered, get_readiness},
+    {m::get, "/", b::none, w::refused, get_root},
+}};
+
+std::string_view take_segment(std::string_view& path) {
+  path.remove_prefix(1);  // the slash
+  const std::size_t end = std::min(path.size(), path.find('/'));
+  const std::string_view segment = path.substr(0, end);
+  path.remove_prefix(end);
+  return segment;
+}
+
+// Whether a path has the form of a route; what stands for {id} and {name}.
+bool matches(std::string_view pattern, std::string_view path, std::string_view& variable) {
+  while (!pattern.empty() && !path.empty()) {
+    const std::string_view wanted = take_segment(pattern);
+    const std::string_view there = take_segment(path);
+    if (wanted.starts_with('{')) {
+      if (there.empty()) return false;
+      variable = there;
+    } else if (wanted != there) {
+      return false;
+    }
+  }
+  return pattern.empty() && path.empty();
+}
+
+bool serves(const route& r, method asked) {
+  return r.method == asked || (r.method == method::get && asked == method::head);
+}
+
+// The variable of the path into the id or the name that it stands for; false: it stands for none.
+bool read_variable(const route& r, std::string_view text, routed& into) {
+  if (r.path.find("{id}") != std::string_view::npos) {
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into.id);
+    if (failed == std::errc{} && end == text.data() + text.size()) return true;
+    into.status = 404;
+    into.detail = "there is no job '" + std::string(text) + "': ids are whole numbers";
+    return false;
+  }
+  if (r.path.find("{name}") == std::string_view::npos) return true;
+  auto name = percent_decode(text, false);
+  const auto valid = name ? validate_queue_name(*name)
+                          : void_result(error{error_code::invalid, "bad %-escape in the path"});
+  if (!valid) {
+    into.status = status_of(valid.error().code);
+    into.detail = valid.error().message;
+    return false;
+  }
+  into.name = *std::move(name);
+  return true;
+}
+
+void add_allowed(std::string& allow, method also) {
+  if (!allow.empty()) allow += ", ";
+  allow += to_string(also);
+  if (also == method::get) allow += ", HEAD";
+}
+
+}  // namespace
+
+std::span<const route> routes() noexcept {
+  return all_routes;
+}
+
+routed find_route(method asked, std::string_view path) {
+  routed found;
+  if (asked == method::options && path == "*") {
+    found.status = 204;
+    found.allow = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
+    return found;
+  }
+  if (!path.starts_with('/')) {
+    found.status = 400;
+    found.detail = "the target of a request must be a path that begins with /";
+    return found;
+  }
+  for (const route& r : all_routes) {
+    std::string_view variable;
+    if (!matches(r.path, path, variable)) continue;
+    if (!serves(r, asked)) {
+      add_allowed(found.allow, r.method);
+      continue;
+    }
+    if (read_variable(r, variable, found)) found.to = &r;
+    return found;
+  }
+  if (found.allow.empty()) {
+    found.detail = "there is nothing at " + std::string(path.substr(0, 200)) +
+                   "; the routes are in docs/reference/http.md";
+    return found;
+  }
+  found.allow += ", OPTIONS";
+  found.status = asked == method::options ? 204 : 405;
+  found.detail = std::string(to_string(asked)) + " is not a method of " +
+                 std::string(path.substr(0, 200)) + ", which has " + found.allow;
+  return found;
+}
+
+result<bool> next_parameter(std::string_view& query, std::string& name, std::string& value) {
+  const std::size_t end = std::min(query.size(), query.find('&'));
+  const std::string_view one = query.substr(0, end);
+  query.remove_prefix(std::min(query.size(), end + 1));
+  if (one.empty()) return false;
+  const std::size_t equal = std::min(one.size(), one.find('='));
+  auto left = percent_decode(one.substr(0, equal), true);
+  auto right = percent_decode(one.substr(std::min(one.size(), equal + 1)), true);
+  if (!left || !right) {
+    return error{error_code::invalid,
+                 "the query has a % that two hexadecimal digits do not follow"};
+  }
+  name = *std::move(left);
+  value = *std::move(right);
+  return true;
+}
+
+error unknown_parameter(std::string_view name, std::span<const std::string_view> known) {
+  std::string message = "unknown parameter '" + std::string(name.substr(0, 64)) + "' in the query";
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    message += i == 0 ? "; known are " : ", ";
+    message += known[i];
+  }
+  if (known.empty()) message += "; this route has none";
+  return {error_code::invalid, std::move(message)};
+}
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,97 @@
+#pragma once
+
+// Which handler a request goes to, by its method and path; or why it goes to none.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "jobs/engine/engine.hpp"
+#include "jobs/http/detail/request.hpp"
+#include "jobs/http/detail/ticket.hpp"
+
+namespace sluice::jobs {
+struct http_server_options;
+}
+
+namespace sluice::jobs::http {
+
+class server_state;
+
+// One request on its way through a handler.
+struct call {
+  server_state& server;
+  engine& jobs;
+  const request_head& head;
+  std::string_view body;
+  ticket to;
+  job_id id = 0;       // of a path with {id}
+  std::string name{};  // of a path with {name}
+};
+
+enum class body_rule : std::uint8_t {
+  none,    // is read and not looked at
+  json,    // must be there
+  stream,  // must be there; NDJSON is pushed as it comes
+};
+
+// What becomes of a request while the server shuts down.
+enum class closing_rule : std::uint8_t {
+  refused,     // it would begin something, or can be asked elsewhere
+  answered,    // about the server itself; the connection ends
+  of_workers,  // about a lease that is open: as ever
+};
+
+struct route {
+  http::method method;
+  std::string_view path;  // as documented and counted: "/v1/jobs/{id}"
+  body_rule body;
+  closing_rule while_closing;
+  void (*handle)(call& c);
+};
+
+std::span<const route> routes() noexcept;
+
+// A request line that leads somewhere, or the problem that it has.
+struct routed {
+  const route* to = nullptr;
+  job_id id = 0;
+  std::string name{};
+  int status = 404;     // when there is no route; 204: OPTIONS
+  std::string allow{};  // the methods that there are, for 405 and OPTIONS
+  std::string detail{};
+};
+routed find_route(http::method m, std::string_view path);
+
+// Reads the parameters that a query may have; names those that it may not.
+template <std::size_t N>
+result<std::array<std::optional<std::string>, N>> read_query(
+    std::string_view query, const std::array<std::string_view, N>& names);
+result<bool> next_parameter(std::string_view& query, std::string& name, std::string& value);
+error unknown_parameter(std::string_view name, std::span<const std::string_view> known);
+
+template <std::size_t N>
+result<std::array<std::optional<std::string>, N>> read_query(
+    std::string_view query, const std::array<std::string_view, N>& names) {
+  std::array<std::optional<std::string>, N> values;
+  std::string name;
+  std::string value;
+  while (!query.empty()) {
+    auto there = next_parameter(query, name, value);
+    if (!there) return there.error();
+    if (!*there) continue;
+    std::size_t at = 0;
+    while (at < N && names[at] != name) ++at;
+    if (at == N) return unknown_parameter(name, names);
+    if (values[at])
+      return error{error_code::invalid, "the parameter '" + name + "' is there twice"};
+    values[at] = value;
+  }
+  return values;
+}
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,57 @@
+#pragma once
+
+// What all connections of a server share: its options, what it has counted, whether it shuts down.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "jobs/http/detail/body_budget.hpp"
+#include "jobs/http/detail/router.hpp"
+#include "jobs/http/http_server.hpp"
+#include "sluice/base/atomic.hpp"
+
+namespace sluice::jobs::http {
+
+// Counted by one loop alone, read by whoever asks; relaxed throughout: the counts order nothing.
+struct traffic {
+  static constexpr std::size_t classes = 5;                          // 1xx to 5xx
+  std::vector<std::array<atomic<std::uint64_t>, classes>> requests;  // by route; the last: no route
+  atomic<std::uint64_t> accepted{0};                                 // connections
+  atomic<std::uint64_t> refused{0};                                  // ... beyond the limit
+  atomic<std::uint64_t> open{0};
+  atomic<std::uint64_t> bytes_in{0};
+  atomic<std::uint64_t> bytes_out{0};
+  atomic<std::uint64_t> timeouts{0};  // requests, bodies and answers that took too long
+
+  traffic() : requests(routes().size() + 1) {}
+
+  void count(const route* to, int status) noexcept {
+    const auto at =
+        to != nullptr ? static_cast<std::size_t>(to - routes().data()) : routes().size();
+    const auto kind = static_cast<std::size_t>(status / 100 - 1);
+    requests[at][kind < classes ? kind : classes - 1].fetch_add(1, relaxed);
+  }
+};
+
+class server_state {
+ public:
+  explicit server_state(http_server_options o);
+
+  const http_server_options options;
+  time_source& time;
+  std::vector<std::unique_ptr<traffic>> counts;  // one for each loop; constant after construction
+  atomic<bool> closing{false};                   // intake is closed
+
+  body_budget bodies{options.body_budget_bytes};
+
+  bool is_closing() const noexcept { return closing.load(relaxed); }
+  std::uint64_t connections() const noexcept;
+};
+
+// The text of /metrics.
+void write_metrics(std::string& out, const server_state& server, const engine& jobs);
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,89 @@
+#pragma once
+
+// The right, and the duty, to answer one request: carried by whatever finishes it.
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "jobs/engine/engine.hpp"
+#include "jobs/http/detail/response.hpp"
+#include "sluice/executor/executor.hpp"
+#include "sluice/future/future.hpp"
+
+namespace sluice::jobs::http {
+
+// Whoever a request came from. All of it on the thread of `home`.
+class answerer {
+ public:
+  virtual void answer(std::uint64_t number, response&& r) = 0;
+  // Something that a request waited for has come: its body may be read on.
+  virtual void resume() = 0;
+  virtual executor& home() noexcept = 0;
+  virtual void call_begins() noexcept = 0;  // a call of the engine that will come back to `home`
+  virtual void call_ended() noexcept = 0;
+  // Asked to stop when the client has gone.
+  virtual std::stop_token gone() = 0;
+  virtual bool is_gone() const noexcept = 0;
+  virtual std::string& scratch() noexcept = 0;  // empty; for a body, until it is answered
+
+ protected:
+  ~answerer() = default;
+};
+
+class ticket {
+ public:
+  ticket() = default;
+  ticket(std::shared_ptr<answerer> who, std::uint64_t number) noexcept
+      : who_(std::move(who)), number_(number) {}
+
+  answerer& who() const noexcept { return *who_; }
+
+  void answer(response r) const { who_->answer(number_, std::move(r)); }
+  void answer(int status) const { answer({.status = status}); }
+  void answer_json(int status, std::string_view body, std::string_view headers = {}) const {
+    answer({.status = status, .type = json_type, .body = body, .headers = headers});
+  }
+  void refuse(const error& why, int status = 0, std::string_view headers = {},
+              bool is_last = false) const {
+    const problem_parts p = make_problem(why, status, headers);
+    answer({.status = p.status,
+            .type = problem_type,
+            .body = p.body,
+            .headers = p.headers,
+            .is_last = is_last});
+  }
+  // The rest of the request will not be read.
+  void refuse_and_end(const error& why) const { refuse(why, 0, {}, true); }
+
+ private:
+  std::shared_ptr<answerer> who_;
+  std::uint64_t number_ = 0;
+};
+
+// Calls `then(const ticket&, value)` on the thread of the request's connection when the engine is
+// done.
+template <class T, class Then>
+void when_done(ticket to, future<T> answer, Then then) {
+  executor& home = to.who().home();
+  to.who().call_begins();
+  const auto dropped = std::move(answer).via(home).handle(
+      [to = std::move(to), then = std::move(then)](settled<T> ended) mutable {
+        // Moved out of the continuation, which may be destroyed on another thread.
+        const ticket mine = std::move(to);
+        Then next = std::move(then);
+        const struct last {
+          answerer& who;
+          ~last() { who.call_ended(); }
+        } at_the_end{mine.who()};
+        if (ended.has_value()) {
+          next(mine, std::move(ended).value());
+        } else {
+          mine.refuse({error_code::io_error, "the server could not finish this request"}, 500);
+        }
+      });
+}
+
+}  // namespace sluice::jobs::http

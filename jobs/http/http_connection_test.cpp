@@ -1,0 +1,631 @@
+// Connections: their order, their limits, how they end, and how the server does.
+#include <gtest/gtest.h>
+
+#include "jobs/http/testing/http_fixture.hpp"
+#include "sluice/sync/event.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::eventually;
+using testing::reply;
+using testing::wire;
+
+class HttpConnection : public testing::HttpTest {
+ protected:
+  // A store that commits nothing until the test lets it.
+  memory_options held_store() {
+    return {.before_apply = [this](const batch&) -> std::optional<error> {
+      if (holds_.load()) {
+        held_.set();
+        let_go_.wait();
+      }
+      return std::nullopt;
+    }};
+  }
+  // A number of /metrics.
+  std::uint64_t metric(std::string_view name) const {
+    const std::string text = ask("GET", "/metrics").body;
+    const std::string line = "\n" + std::string(name) + " ";
+    const std::size_t at = text.find(line);
+    EXPECT_NE(at, std::string::npos) << name;
+    return at == std::string::npos ? 0 : std::strtoull(&text[at + line.size()], nullptr, 10);
+  }
+  std::uint64_t received() const { return metric("sluice_http_received_bytes_total"); }
+  std::uint64_t timeouts() const { return metric("sluice_http_timeouts_total"); }
+  void hold() { holds_.store(true); }
+  void until_held() { held_.wait(); }
+  void let_go() {
+    holds_.store(false);
+    let_go_.set();
+  }
+  void TearDown() override {
+    let_go();
+    HttpTest::TearDown();
+  }
+
+ private:
+  atomic<bool> holds_{false};
+  event held_;
+  event let_go_;
+};
+
+const std::string one_push =
+    "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+    "12\r\n\r\n{\"kind\":\"k\"}";
+const std::string health = "GET /healthz HTTP/1.1\r\n\r\n";
+
+// ---- order
+
+TEST_F(HttpConnection, IsKeptAndServesManyRequests) {
+  start();
+  wire w = connect();
+  for (int i = 1; i <= 100; ++i) {
+    w.send(one_push);
+    EXPECT_EQ(w.receive().body, R"({"id":)" + std::to_string(i) + R"(,"state":"ready"})");
+  }
+}
+
+TEST_F(HttpConnection, AnswersInTheOrderOfTheRequests) {
+  start();
+  wire w = connect();
+  // The first waits for a job, the others are done at once; the job comes from another connection.
+  w.request("POST", "/v1/leases", R"({"wait":"60s","queues":["q"]})");
+  w.send(health + one_push + "GET /v1/stats HTTP/1.1\r\n\r\n");
+  eventually([&] { return jobs().stats().pushed == 1; });
+  push(R"({"kind":"last","queue":"q"})");
+  EXPECT_EQ(read<std::vector<leased_job>>(w.receive()).at(0).it->spec.kind, "last");
+  EXPECT_EQ(w.receive().body, R"({"status":"ok"})");
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 200);
+}
+
+TEST_F(HttpConnection, AnswersAThousandPipelinedRequestsInOrder) {
+  start();
+  wire w = connect();
+  std::string all;
+  for (int i = 0; i < 1000; ++i) all += i % 7 == 3 ? health : one_push;
+  w.send(all);
+  job_id next = 1;
+  for (int i = 0; i < 1000; ++i) {
+    const reply r = w.receive();
+    if (i % 7 == 3) {
+      ASSERT_EQ(r.body, R"({"status":"ok"})");
+    } else {
+      ASSERT_EQ(r.body, R"({"id":)" + std::to_string(next++) + R"(,"state":"ready"})");
+    }
+  }
+}
+
+TEST_F(HttpConnection, ReadsRequestsByteByByte) {
+  start();
+  wire w = connect();
+  for (const char c : one_push + health) w.send(std::string(1, c));
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 200);
+}
+
+TEST_F(HttpConnection, ReadsChunkedBodies) {
+  start();
+  wire w = connect();
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n6\r\n{\"kind\r\n5;x=y\r\n\":\"mo\r\n");
+  w.send("3\r\nre\"\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n" + health);
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 200);
+  EXPECT_EQ(read<job>(ask("GET", "/v1/jobs/1")).spec.kind, "more");
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n8\r\n{\"kind\":\r\n");
+  w.send("10\r\n\"a\"}\n{\"kind\":\"b\"\r\n2\r\n}\n\r\n0\r\n\r\n");
+  EXPECT_EQ(w.receive().body, R"({"accepted":2,"results":[{"id":2},{"id":3}]})");
+}
+
+TEST_F(HttpConnection, SaysGoOnToWhoeverAsksFirst) {
+  start();
+  wire w = connect();
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "12\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(w.receive().status, 100);
+  w.send("{\"kind\":\"k\"}");
+  EXPECT_EQ(w.receive().status, 201);
+}
+
+TEST_F(HttpConnection, DoesNotSayGoOnToWhatItWillRefuse) {
+  start({.body_bytes_max = 1000});
+  wire w = connect();
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "5000\r\nExpect: 100-continue\r\n\r\n");
+  problem_of(w.receive(), 413, error_code::too_large);
+  EXPECT_TRUE(w.ends());
+  wire other = connect();
+  other.send("POST /nothing HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  problem_of(other.receive(), 404, error_code::not_found);
+  EXPECT_TRUE(other.ends());
+}
+
+TEST_F(HttpConnection, EndsWhenTheClientAsksForIt) {
+  start();
+  wire w = connect();
+  w.request("GET", "/healthz", "", "Connection: close\r\n");
+  const reply r = w.receive();
+  EXPECT_EQ(r.status, 200);
+  EXPECT_EQ(r.header("connection"), "close");
+  EXPECT_TRUE(w.ends());
+  wire old = connect();
+  old.send("GET /healthz HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(old.receive().status, 200);
+  EXPECT_TRUE(old.ends());
+}
+
+// ---- backpressure
+
+TEST_F(HttpConnection, IsNotReadWhileItsRequestsWait) {
+  start({.pipelined_max = 4}, held_store());
+  push();
+  hold();
+  wire w = connect();
+  std::string some;
+  for (int i = 0; i < 20; ++i) some += one_push;
+  w.send(some);
+  until_held();
+  // One commit is held back; of this connection four requests are with the engine, and no more.
+  eventually([&] { return jobs().stats().pushed == 1; });
+  const auto before = received();
+  // The rest of a long line of requests stays with the sender: the socket fills up.
+  std::string more;
+  for (int i = 0; i < 10'000; ++i) more += one_push;
+  std::size_t sent = 0;
+  std::size_t stuck = 0;
+  while (stuck < 1000) {
+    const std::size_t n = w.send_without_waiting(more);
+    sent += n;
+    stuck = n == 0 ? stuck + 1 : 0;
+    if (sent > (std::size_t{64} << 20U)) break;
+  }
+  EXPECT_LT(sent, std::size_t{64} << 20U);
+  EXPECT_LT(received() - before, 200'000U);
+  let_go();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(w.receive().status, 201);
+}
+
+TEST_F(HttpConnection, ReadsABodyOfManyJobsOnlyAsTheyArePushed) {
+  start({}, held_store());
+  push();
+  hold();
+  wire w = connect();
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: "
+      "120000000\r\n\r\n");
+  std::string lines;
+  while (lines.size() < 120'000) lines += "{\"kind\":\"k\"}\n";
+  std::size_t sent = 0;
+  for (std::size_t stuck = 0; stuck < 1000;) {
+    const std::size_t n = w.send_without_waiting(lines);
+    sent += n;
+    stuck = n == 0 ? stuck + 1 : 0;
+    if (sent > (std::size_t{64} << 20U)) break;
+  }
+  EXPECT_LT(sent, std::size_t{64} << 20U);
+  until_held();
+  w.reset();
+  let_go();
+}
+
+TEST_F(HttpConnection, IsNotReadWhileItsAnswersAreNotRead) {
+  start({.unsent_bytes_max = 100'000, .body_time = 300ms});
+  std::string text(100'000, 'x');
+  push(R"({"kind":"k","args":")" + text + "\"}");
+  wire w = connect();
+  std::string gets;
+  for (int i = 0; i < 2000; ++i) gets += "GET /v1/jobs/1 HTTP/1.1\r\n\r\n";
+  w.send(gets);
+  // 200 MB of answers that nobody takes: the server gives up on the connection.
+  eventually([&] { return timeouts() == 1; });
+  eventually([&] { return server().connections() <= 1; });
+}
+
+TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
+  start({.body_budget_bytes = 500'000});
+  const auto push_of = [](std::size_t bytes) {
+    const std::string body = R"({"kind":"k","args":")" + std::string(bytes, 'x') + "\"}";
+    return "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const std::string large = push_of(400'000);
+  wire first = connect();
+  first.send(large.substr(0, 200'000));
+  eventually([&] { return received() >= 200'000; });
+  wire second = connect();
+  seam::thread sends([&] { second.send(large); });
+  eventually([&] { return received() >= 265'000; });
+  // Short ones pass: acks and heartbeats do not wait for what others upload.
+  for (int i = 0; i < 20; ++i) push();
+  EXPECT_EQ(jobs().stats().pushed, 20U);
+  EXPECT_LT(received(), 400'000U);
+  first.send(large.substr(200'000));
+  EXPECT_EQ(first.receive().status, 201);
+  EXPECT_EQ(second.receive().status, 201);
+  sends.join();
+  // One that leaves makes room; one that is larger than all of it comes alone.
+  first.send(large.substr(0, 200'000));
+  eventually([&] { return received() >= 1'000'000; });
+  seam::thread larger([&] { second.send(push_of(600'000)); });
+  eventually([&] { return received() >= 1'065'000; });
+  first.reset();
+  EXPECT_EQ(second.receive().status, 201);
+  larger.join();
+}
+
+// ---- limits
+
+TEST_F(HttpConnection, IsRefusedBeyondTheLimit) {
+  start({.connections_max = 3});
+  std::vector<wire> some;
+  for (int i = 0; i < 3; ++i) {
+    some.push_back(connect());
+    some.back().send(health);
+    EXPECT_EQ(some.back().receive().status, 200);
+  }
+  wire extra = connect();
+  const reply r = extra.receive();
+  EXPECT_NE(problem_of(r, 503, error_code::overloaded).find("3 connections"), std::string::npos);
+  EXPECT_EQ(r.header("connection"), "close");
+  EXPECT_TRUE(extra.ends());
+  extra.close();
+  some.clear();
+  eventually([&] { return server().connections() == 0; });
+}
+
+TEST_F(HttpConnection, EndsWhenNothingIsAsked) {
+  start({.idle_time = 50ms});
+  wire w = connect();
+  EXPECT_TRUE(w.ends());
+  wire used = connect();
+  used.send(health);
+  EXPECT_EQ(used.receive().status, 200);
+  EXPECT_TRUE(used.ends());
+}
+
+TEST_F(HttpConnection, EndsWhenTheHeadOfARequestDoesNotCome) {
+  start({.head_time = 50ms});
+  wire w = connect();
+  w.send("GET /healthz HTTP/1.1\r\nX: ");
+  const reply r = w.receive();
+  EXPECT_NE(problem_of(r, 408, error_code::timed_out).find("head"), std::string::npos);
+  EXPECT_EQ(r.header("connection"), "close");
+  EXPECT_TRUE(w.ends());
+}
+
+TEST_F(HttpConnection, EndsWhenABodyDoesNotCome) {
+  start({.body_time = 50ms});
+  wire w = connect();
+  w.send("POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{");
+  EXPECT_NE(problem_of(w.receive(), 408, error_code::timed_out).find("body"), std::string::npos);
+  EXPECT_TRUE(w.ends());
+  wire lines = connect();
+  lines.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: "
+      "100\r\n\r\n{\"kind\":\"k\"}\n{");
+  problem_of(lines.receive(), 408, error_code::timed_out);
+  EXPECT_EQ(jobs().stats().pushed, 1U);
+}
+
+TEST_F(HttpConnection, EndsWhenABodyComesNoFurtherHoweverMuchHasCome) {
+  start({.body_time = 100ms, .body_bytes_per_second = 1000});
+  wire w = connect();
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "1000000\r\n\r\n");
+  w.send(std::string(900'000, ' '));
+  problem_of(w.receive(), 408, error_code::timed_out);
+  EXPECT_TRUE(w.ends());
+}
+
+TEST_F(HttpConnection, GoesOnWhileABodyComesFastEnough) {
+  start({.body_time = 1s, .body_bytes_per_second = 100});
+  wire w = connect();
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "1012\r\n\r\n");
+  // In all it takes longer than a body that stands still may.
+  for (int i = 0; i < 5; ++i) {
+    w.send(std::string(200, ' '));
+    EXPECT_EQ(ask("POST", "/v1/leases", R"({"wait":"300ms"})").status, 204);
+  }
+  w.send(R"({"kind":"k"})");
+  EXPECT_EQ(w.receive().status, 201);
+}
+
+TEST_F(HttpConnection, AnswersWhatCameBeforeARequestThatIsTooSlow) {
+  start({.head_time = 50ms});
+  wire w = connect();
+  w.send(one_push + health + "GET /");
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 200);
+  EXPECT_EQ(w.receive().status, 408);
+  EXPECT_TRUE(w.ends());
+}
+
+class HttpSlowBehindALease : public HttpConnection {
+ protected:
+  wire waiting_lease() {
+    wire w = connect();
+    w.request("POST", "/v1/leases", R"({"wait":"60s"})");
+    eventually([&] { return jobs().stats().waiting_leases == 1; });
+    return w;
+  }
+};
+
+TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenTheHeadOfARequestDoesNotCome) {
+  start({.head_time = 20ms});
+  wire w = waiting_lease();
+  w.send("G");
+  eventually([&] { return timeouts() > 0; });
+  // Many times as long as a head has: it is over, and stays over.
+  EXPECT_EQ(ask("POST", "/v1/leases", R"({"wait":"400ms","queues":["none"]})").status, 204);
+  EXPECT_EQ(timeouts(), 1U);
+  push();
+  EXPECT_EQ(w.receive().status, 200);
+  problem_of(w.receive(), 408, error_code::timed_out);
+  EXPECT_TRUE(w.ends());
+}
+
+TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenWhatComesIsNotHttp) {
+  start({.head_time = 20ms});
+  wire w = waiting_lease();
+  w.send("\x01\x02 nonsense\r\n\r\n");
+  EXPECT_EQ(ask("POST", "/v1/leases", R"({"wait":"400ms","queues":["none"]})").status, 204);
+  EXPECT_EQ(timeouts(), 0U);
+  push();
+  EXPECT_EQ(w.receive().status, 200);
+  problem_of(w.receive(), 400, error_code::invalid);
+  EXPECT_TRUE(w.ends());
+}
+
+TEST_F(HttpConnection, OutlivesHalfABodyWhoseClientHasGoneBehindARequestThatWaits) {
+  start({.head_time = 200ms, .body_time = 20ms}, held_store());
+  push();
+  hold();
+  wire w = connect();
+  // The first is not answered before the deadline of the second's body.
+  w.send(one_push + one_push.substr(0, one_push.size() - 1));
+  until_held();
+  w.half_close();
+  EXPECT_EQ(send("G").status, 408);  // later than that deadline
+  let_go();
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_TRUE(w.ends());
+  EXPECT_EQ(jobs().stats().pushed, 2U);
+}
+
+TEST_F(HttpConnection, IsNotIdleWhileItWaits) {
+  start({.idle_time = 50ms});
+  wire w = connect();
+  w.request("POST", "/v1/leases", R"({"wait":"400ms"})");
+  EXPECT_EQ(w.receive().status, 204);
+  w.send(health);
+  EXPECT_EQ(w.receive().status, 200);
+}
+
+// ---- clients that go away
+
+TEST_F(HttpConnection, CallsOffALeaseWhoseClientHasGone) {
+  start();
+  for (int how = 0; how < 3; ++how) {
+    wire w = connect();
+    w.request("POST", "/v1/leases", R"({"wait":"60s"})");
+    eventually([&] { return jobs().stats().waiting_leases == 1; });
+    if (how == 0) w.close();
+    if (how == 1) w.reset();
+    if (how == 2) {
+      w.half_close();
+      EXPECT_EQ(w.receive().status, 204);
+    }
+    eventually([&] { return jobs().stats().waiting_leases == 0; });
+  }
+  push();
+  EXPECT_EQ(lease().attempt, 1U);
+}
+
+TEST_F(HttpConnection, CallsOffALeaseOfAClientThatWantsNoOtherAnswerAndHasGone) {
+  start();
+  const std::string rest = "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n";
+  const std::string body = R"({"wait":"60s"})";
+  for (const std::string& head : {"POST /v1/leases HTTP/1.1\r\nConnection: close\r\n" + rest,
+                                  "POST /v1/leases HTTP/1.0\r\n" + rest}) {
+    for (int how = 0; how < 3; ++how) {
+      wire w = connect();
+      w.send(head + body);
+      eventually([&] { return jobs().stats().waiting_leases == 1; });
+      if (how == 0) w.close();
+      if (how == 1) w.reset();
+      if (how == 2) {
+        w.send("what is behind the last request is not looked at");
+        w.half_close();
+        EXPECT_EQ(w.receive().status, 204);
+      }
+      eventually([&] { return jobs().stats().waiting_leases == 0; });
+    }
+  }
+  push();
+  EXPECT_EQ(lease().attempt, 1U);
+}
+
+TEST_F(HttpConnection, GivesJobsBackThatItCouldNotDeliver) {
+  start({.unsent_bytes_max = 1u << 20}, {}, {.window_bytes_max = std::uint64_t{1} << 30U});
+  const std::string text(3'000'000, 'x');
+  for (int i = 0; i < 16; ++i) push(R"({"kind":"k","args":")" + text + "\"}");
+  {
+    wire w = connect();
+    w.receive_buffer(4096);
+    w.request("POST", "/v1/leases", R"({"max":16})");
+    // 48 MB: more than any socket holds. They are leased, and cannot be written.
+    eventually([&] { return jobs().stats().running == 16; });
+    w.reset();
+  }
+  eventually([&] { return jobs().stats().running == 0; });
+  EXPECT_EQ(jobs().stats().given_back, 16U);
+  EXPECT_EQ(lease().attempt, 1U);
+}
+
+TEST_F(HttpConnection, AnswersWhatWasAskedBeforeTheClientClosedItsSide) {
+  start();
+  wire w = connect();
+  w.send(one_push + health + one_push);
+  w.half_close();
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 200);
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_TRUE(w.ends());
+  EXPECT_EQ(jobs().stats().pushed, 2U);
+}
+
+TEST_F(HttpConnection, DoesNothingForHalfARequest) {
+  start();
+  for (const std::size_t cut : {std::size_t{5}, std::size_t{40}, one_push.size() - 1}) {
+    wire w = connect();
+    w.send(health + one_push.substr(0, cut));
+    w.half_close();
+    EXPECT_EQ(w.receive().status, 200);
+    EXPECT_TRUE(w.ends());
+  }
+  EXPECT_EQ(jobs().stats().pushed, 0U);
+}
+
+TEST_F(HttpConnection, ForgetsAClientThatGoesWhileItsPushIsCommitted) {
+  start({}, held_store());
+  push();
+  hold();
+  for (int i = 0; i < 20; ++i) {
+    wire w = connect();
+    w.send(one_push);
+    if (i == 0) until_held();
+    w.reset();
+  }
+  let_go();
+  eventually([&] { return server().connections() == 0; });
+}
+
+// ---- the end of the server
+
+TEST_F(HttpConnection, IsDrainedWhenIntakeCloses) {
+  start();
+  push();
+  wire idle = connect();
+  wire worker = connect();
+  worker.request("POST", "/v1/leases", "{}");
+  const auto leased = read<std::vector<leased_job>>(worker.receive());
+  ASSERT_EQ(leased.size(), 1U);
+  idle.send(health);
+  EXPECT_EQ(idle.receive().header("connection"), "");
+
+  server().close_intake();
+  jobs().close();
+  idle.send("GET /readyz HTTP/1.1\r\n\r\n");
+  const reply not_ready = idle.receive();
+  problem_of(not_ready, 503, error_code::shutting_down);
+  EXPECT_EQ(not_ready.header("connection"), "close");
+  EXPECT_TRUE(idle.ends());
+  // A worker can still say how its job went, as often as it has to.
+  const std::string body = R"({"lease":)" + std::to_string(leased[0].key) + "}";
+  const std::string path = "/v1/jobs/" + std::to_string(leased[0].it->id);
+  worker.request("POST", path + "/extend", body);
+  EXPECT_EQ(worker.receive().header("connection"), "");
+  EXPECT_FALSE(jobs().drained().is_ready());
+  // On a new connection too: its own may be lost.
+  worker.reset();
+  wire again = connect();
+  again.request("POST", path + "/extend", body);
+  const reply extended = again.receive();
+  EXPECT_EQ(extended.status, 200) << extended.body;
+  EXPECT_EQ(extended.header("connection"), "");
+  again.request("POST", path + "/ack", body);
+  EXPECT_EQ(again.receive().status, 204);
+  EXPECT_EQ(jobs().drained().get(), status::ok);
+}
+
+TEST_F(HttpConnection, BeginsNothingWhileTheServerShutsDown) {
+  start();
+  push();
+  server().close_intake();
+  for (const auto& [method, target] : {std::pair{"POST", "/v1/jobs"},
+                                       {"POST", "/v1/leases"},
+                                       {"GET", "/v1/jobs/1"},
+                                       {"GET", "/v1/jobs"},
+                                       {"POST", "/v1/queues/default/pause"},
+                                       {"GET", "/v1/stats"},
+                                       {"GET", "/readyz"}}) {
+    wire w = connect();
+    w.request(method, target, std::string_view(method) == "POST" ? R"({"kind":"k"})" : "");
+    const reply r = w.receive();
+    problem_of(r, 503, error_code::shutting_down);
+    EXPECT_EQ(r.header("connection"), "close") << target;
+    EXPECT_TRUE(w.ends());
+  }
+  EXPECT_EQ(jobs().stats().pushed, 1U);
+  EXPECT_EQ(jobs().stats().leased, 0U);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+  EXPECT_EQ(ask("GET", "/metrics").status, 200);
+}
+
+TEST_F(HttpConnection, IsAnsweredBeforeTheServerStops) {
+  start({.linger_time = 50ms}, held_store());
+  push();
+  hold();
+  wire w = connect();
+  w.send(one_push + one_push + health);
+  wire waits = connect();
+  waits.request("POST", "/v1/leases", R"({"wait":"60s","queues":["none"]})");
+  eventually([&] { return jobs().stats().waiting_leases == 1; });
+  wire idle = connect();
+  idle.send(health);
+  EXPECT_EQ(idle.receive().status, 200);
+  until_held();
+  expect_alive_ = false;
+  seam::thread stops([&] { server().stop(); });
+  EXPECT_TRUE(idle.ends());
+  let_go();
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 200);
+  EXPECT_TRUE(w.ends());
+  const reply none = waits.receive();
+  EXPECT_EQ(none.status, 204);
+  EXPECT_EQ(none.header("connection"), "close");
+  stops.join();
+  EXPECT_EQ(server().connections(), 0U);
+}
+
+TEST_F(HttpConnection, IsCutOffWhenTheServerHasWaitedLongEnough) {
+  start({}, held_store());
+  push();
+  hold();
+  wire w = connect();
+  w.send(one_push);
+  until_held();
+  expect_alive_ = false;
+  seam::thread stops([&] { server().stop({deadline::after(20ms)}); });
+  EXPECT_TRUE(w.ends());
+  let_go();
+  stops.join();
+  EXPECT_EQ(jobs().stats().pushed, 2U);  // it was not answered, and may be there
+}
+
+TEST_F(HttpConnection, NeedsNoRequestToStop) {
+  start();
+  expect_alive_ = false;
+  const wire quiet = connect();
+  server().stop();
+  server().stop();
+  http_server never({.port = 0});
+  never.close_intake();
+  never.stop();
+}
+
+}  // namespace
+}  // namespace sluice::jobs

@@ -1,0 +1,192 @@
+#include "jobs/http/http_server.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "jobs/http/detail/connection.hpp"
+#include "jobs/http/detail/loop.hpp"
+#include "jobs/http/detail/server_state.hpp"
+#include "sluice/base/check.hpp"
+#include "sluice/sync/mutex.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost_error = boost::system::error_code;
+
+// Connections beyond the limit that are being told so.
+constexpr std::size_t refusals_max = 64;
+// After an error of accept that will last a while, such as too many open files.
+constexpr auto accept_pause = std::chrono::milliseconds(100);
+
+result<tcp::endpoint> endpoint_of(const http_server_options& o) {
+  boost_error ec;
+  const auto address =
+      boost::asio::ip::make_address(o.address == "localhost" ? "127.0.0.1" : o.address, ec);
+  if (ec) {
+    return error{error_code::invalid, "cannot listen on '" + o.address +
+                                          "': expected an address such as 127.0.0.1 or ::1"};
+  }
+  if (!address.is_loopback()) {
+    return error{error_code::invalid,
+                 "cannot listen on " + o.address +
+                     ": authentication does not exist yet, so the server listens on loopback only "
+                     "(127.0.0.1 or ::1)"};
+  }
+  return tcp::endpoint(address, o.port);
+}
+
+}  // namespace
+
+class http_server::impl {
+ public:
+  explicit impl(options o) : state_(std::move(o)) {}
+  ~impl() { stop({}); }
+
+  result<std::uint16_t> start(engine& jobs);
+  void close_intake();
+  void stop(const wait_limits& limits);
+  std::size_t connections() const { return static_cast<std::size_t>(state_.connections()); }
+
+ private:
+  void_result listen(const tcp::endpoint& where);
+  void stop_listening();
+  void accept();
+  void take(tcp::socket socket, std::size_t which);
+
+  http::server_state state_;
+  std::vector<std::unique_ptr<http::loop>> loops_;  // constant after start
+  std::optional<tcp::acceptor> acceptor_;           // the first loop's
+  std::optional<boost::asio::steady_timer> accept_again_;
+  std::size_t next_loop_ = 0;
+  mutex stopping_;  // one thread stops at a time
+  bool stopped_ = false;
+};
+
+result<std::uint16_t> http_server::impl::start(engine& jobs) {
+  check(loops_.empty(), "sluice::jobs::http_server", "to be started once");
+  const auto where = endpoint_of(state_.options);
+  if (!where) return where.error();
+  for (std::size_t i = 0; i < state_.options.threads; ++i) {
+    loops_.push_back(std::make_unique<http::loop>(state_, jobs, *state_.counts[i], i + 1));
+  }
+  if (auto listening = listen(*where); !listening) {
+    acceptor_.reset();
+    loops_.clear();
+    return listening.error();
+  }
+  const std::uint16_t port = acceptor_->local_endpoint().port();
+  accept_again_.emplace(loops_.front()->context());
+  accept();
+  for (const auto& l : loops_) l->start();
+  return port;
+}
+
+void_result http_server::impl::listen(const tcp::endpoint& where) {
+  boost_error ec;
+  acceptor_.emplace(loops_.front()->context());
+  acceptor_->open(where.protocol(), ec);
+  if (!ec) acceptor_->set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor_->bind(where, ec);
+  if (!ec) acceptor_->listen(boost::asio::socket_base::max_listen_connections, ec);
+  if (!ec) return done{};
+  const std::string place = where.address().to_string() + " port " + std::to_string(where.port());
+  if (ec == boost::asio::error::address_in_use) {
+    return error{error_code::unavailable, "cannot listen on " + place +
+                                              ": another program does already; stop it, or choose "
+                                              "another port"};
+  }
+  return error{error_code::unavailable, "cannot listen on " + place + ": " + ec.message()};
+}
+
+void http_server::impl::accept() {
+  const std::size_t which = next_loop_++ % loops_.size();
+  acceptor_->async_accept(loops_[which]->context(),
+                          [this, which](const boost_error& ec, tcp::socket socket) {
+                            if (!acceptor_->is_open()) return;
+                            if (!ec) {
+                              take(std::move(socket), which);
+                              return accept();
+                            }
+                            accept_again_->expires_after(accept_pause);
+                            accept_again_->async_wait([this](const boost_error& stopped) {
+                              if (!stopped && acceptor_->is_open()) accept();
+                            });
+                          });
+}
+
+void http_server::impl::take(tcp::socket socket, std::size_t which) {
+  http::loop& home = *loops_[which];
+  const std::size_t open = connections();
+  const bool is_over = open >= state_.options.connections_max;
+  (is_over ? home.counts().refused : home.counts().accepted).fetch_add(1, relaxed);
+  if (open >= state_.options.connections_max + refusals_max) return;  // closes it
+  auto made = std::make_shared<http::connection>(home, std::move(socket));
+  home.counts().open.fetch_add(1, relaxed);
+  home.run_soon([&home, made = std::move(made), is_over] {
+    home.add(made);
+    is_over ? made->begin_refused() : made->begin();
+  });
+}
+
+// Workers whose connection is lost meanwhile come back to say how their jobs went, so that new
+// connections are taken to the last.
+void http_server::impl::close_intake() {
+  state_.closing.store(true);
+}
+
+void http_server::impl::stop_listening() {
+  if (loops_.empty()) return;
+  event closed;
+  loops_.front()->run_soon([&] {
+    boost_error ignored;
+    acceptor_->close(ignored);
+    accept_again_->cancel();
+    closed.set();
+  });
+  closed.wait();
+}
+
+void http_server::impl::stop(const wait_limits& limits) {
+  close_intake();
+  const std::lock_guard hold(stopping_);
+  if (std::exchange(stopped_, true)) return;
+  stop_listening();
+  for (const auto& l : loops_) l->begin_stop();
+  for (const auto& l : loops_) {
+    if (l->has_ended(limits)) continue;
+    for (const auto& other : loops_) other->cut();
+    break;
+  }
+  // What the engine is committing comes back to the loops, whoever is still there to hear it.
+  for (const auto& l : loops_) (void)l->has_ended({});
+}
+
+http_server::http_server(options o) {
+  check(o.threads >= 1 && o.pipelined_max >= 1 && o.connections_max >= 1,
+        "sluice::jobs::http_server", "at least one thread, request and connection");
+  impl_ = std::make_unique<impl>(std::move(o));
+}
+http_server::~http_server() = default;
+
+result<std::uint16_t> http_server::start(engine& jobs) {
+  return impl_->start(jobs);
+}
+
+void http_server::close_intake() {
+  impl_->close_intake();
+}
+
+void http_server::stop(const wait_limits& limits) {
+  impl_->stop(limits);
+}
+
+std::size_t http_server::connections() const {
+  return impl_->connections();
+}
+
+}  // namespace sluice::jobs

@@ -1,0 +1,99 @@
+#pragma once
+
+// The job server's HTTP API: requests come in, go to the engine, and are answered when it has.
+//
+// docs/reference/http.md has the routes, the JSON and the errors; this adds nothing to what the
+// engine does but the wire.
+//
+// Guarantees: any thread may call anything. Requests of a connection are answered in their order,
+// however the engine finishes them. A success is answered after the engine said so, which is after
+// the commit. Whatever comes (bad bytes, slow or huge requests, sockets that close half way) is
+// answered with a problem document where there is somebody to answer, and ends at most its own
+// connection. A lease whose client has gone is called off, and jobs that were leased for an answer
+// that was not written are given back at once.
+// Backpressure: of one connection at most `pipelined_max` requests are under way, and a body of
+// many jobs is read as it is pushed; what all bodies take together is bounded. Beyond that the
+// socket is not read, so TCP slows the sender.
+// Listens on loopback only: there is no authentication yet.
+// The engine must outlive the server's `stop` (or destruction), and must not be stopped before it.
+// Cost: one thread for each loop; idle, no CPU. See benchmarks/server.
+// Limits: all in the options.
+//
+//     http_server server({.port = 7433});
+//     auto port = server.start(*engine);
+//     if (!port) return complain(port.error());
+//     ...
+//     server.close_intake(); engine->close(); engine->drained(limits).get(); server.stop(limits);
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "jobs/engine/engine.hpp"
+#include "jobs/model/result.hpp"
+#include "jobs/model/time.hpp"
+#include "sluice/sync/waiter.hpp"
+
+namespace sluice::jobs {
+
+struct http_server_options {
+  std::string address = "127.0.0.1";  // or "::1", or "localhost"
+  std::uint16_t port = 7433;          // zero: any that is free
+  std::size_t threads = 1;
+  time_source* time = nullptr;  // of `delay` and of dates; null: real_time()
+  std::string version{};        // for /metrics; empty: none
+
+  // Bounds on what one client can take.
+  std::size_t connections_max = 10'000;
+  std::size_t pipelined_max = 16;                         // requests of a connection under way
+  std::size_t head_bytes_max = std::size_t{16} << 10;     // request line and headers
+  std::size_t body_bytes_max = std::size_t{16} << 20;     // of a request that is read whole
+  std::size_t stream_bytes_max = std::size_t{256} << 20;  // of many jobs as NDJSON
+  std::size_t stream_jobs_max = 100'000;                  // ... and how many
+  std::size_t bulk_jobs_max = 10'000;  // ... all or nothing; not above the engine's bulk_max
+  // Bodies that are longer than 64 KiB, of all connections together, while they arrive; beyond it
+  // the others are not read on until there is room. A longer one has its turn alone.
+  std::size_t body_budget_bytes = std::size_t{64} << 20;
+  std::size_t unsent_bytes_max = std::size_t{1} << 20;  // answers that a client does not read
+
+  milliseconds idle_time{75'000};  // between requests
+  milliseconds head_time{10'000};  // from the first byte of a request to the end of its headers
+  milliseconds body_time{60'000};  // for a body, and for an answer to be taken; and again whenever
+                                   // as much has come as this rate brings in that time
+  std::size_t body_bytes_per_second = 1024;
+  milliseconds linger_time{2000};  // for a client to read the last answer before the end
+  milliseconds push_wait{30'000};  // for room in a queue that blocks, if the client does not say
+  milliseconds wait_max{600'000};  // the longest that a client may ask to wait
+};
+
+class http_server {
+ public:
+  using options = http_server_options;
+
+  explicit http_server(options o = {});
+  http_server(const http_server&) = delete;
+  http_server& operator=(const http_server&) = delete;
+  ~http_server();  // as stop()
+
+  // Once. The port it listens on, or why it cannot: invalid (the address), unavailable (in use, or
+  // what the system says).
+  result<std::uint16_t> start(engine& jobs);
+
+  // /readyz says 503, and so does whatever is not about a lease that is open, or about the server
+  // itself; connections end after such an answer. New ones are taken: a worker that has lost its
+  // own can still say how its job went.
+  void close_intake();
+  // close_intake, takes no connections any more, answers what is under way, closes; what is left at
+  // the limit is cut off.
+  void stop(const wait_limits& limits = {});
+
+  // Connections that are open now.
+  std::size_t connections() const;
+
+ private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace sluice::jobs

@@ -1,0 +1,104 @@
+#pragma once
+
+// A server on a free port of loopback, with an engine whose store is memory.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "jobs/http/http_server.hpp"
+#include "jobs/http/testing/wire.hpp"
+#include "jobs/json/codec.hpp"
+#include "jobs/store/memory/memory_store.hpp"
+#include "sluice/base/testing/eventually.hpp"
+
+namespace sluice::jobs::testing {
+
+using sluice::testing::eventually;
+
+class HttpTest : public ::testing::Test {
+ protected:
+  void start(http_server_options o = {}, memory_options memory = {}, engine_options e = {}) {
+    auto opened = engine::open(make_memory_store(std::move(memory)), std::move(e));
+    ASSERT_TRUE(opened) << opened.error().message;
+    engine_ = *std::move(opened);
+    o.port = 0;
+    server_ = std::make_unique<http_server>(std::move(o));
+    const auto port = server_->start(*engine_);
+    ASSERT_TRUE(port) << port.error().message;
+    port_ = *port;
+  }
+  // Whatever a test did to it, the server still answers.
+  void TearDown() override {
+    if (server_ == nullptr) return;
+    if (expect_alive_) {
+      EXPECT_EQ(ask("GET", "/healthz").status, 200);
+    }
+    server_->stop();
+    engine_->stop();
+    EXPECT_EQ(server_->connections(), 0U);
+  }
+
+  engine& jobs() { return *engine_; }
+  http_server& server() { return *server_; }
+  wire connect() const { return wire(port_); }
+  std::uint16_t port() const { return port_; }
+
+  // One request on a connection of its own.
+  reply ask(std::string_view method, std::string_view target, std::string_view body = {},
+            std::string_view headers = {}) const {
+    wire w = connect();
+    w.request(method, target, body, headers);
+    return w.receive(method == "HEAD");
+  }
+  reply send(std::string_view bytes) const {
+    wire w = connect();
+    w.send(bytes);
+    return w.receive();
+  }
+  job_id push(std::string_view body = R"({"kind":"k"})") const {
+    const reply r = ask("POST", "/v1/jobs", body);
+    EXPECT_EQ(r.status, 201) << r.body;
+    return read<push_receipt>(r).id;
+  }
+  leased_job lease(std::string_view body = "{}") const {
+    const reply r = ask("POST", "/v1/leases", body);
+    EXPECT_EQ(r.status, 200) << r.body;
+    auto jobs = read<std::vector<leased_job>>(r);
+    EXPECT_EQ(jobs.size(), 1U);
+    return jobs.empty() ? leased_job{} : jobs.front();
+  }
+
+  template <class T>
+  static T read(const reply& r) {
+    EXPECT_EQ(r.header("content-type"), "application/json") << r.body;
+    auto value = json::read<T>(r.body);
+    EXPECT_TRUE(value) << r.body << "\n" << value.error().message;
+    return value ? *std::move(value) : T{};
+  }
+  // That an answer is a problem document, with this status and code; its detail.
+  static std::string problem_of(const reply& r, int status, error_code code) {
+    EXPECT_EQ(r.status, status) << r.body;
+    EXPECT_EQ(r.header("content-type"), "application/problem+json");
+    const auto p = json::read<json::problem>(r.body);
+    EXPECT_TRUE(p) << r.body;
+    if (!p) return "";
+    EXPECT_EQ(p->status, status);
+    EXPECT_EQ(p->why.code, code) << r.body;
+    EXPECT_FALSE(p->title.empty());
+    EXPECT_FALSE(p->why.message.empty());
+    EXPECT_EQ(r.header("retry-after").empty(), status != 503) << r.body;
+    return p->why.message;
+  }
+
+  bool expect_alive_ = true;
+
+ private:
+  std::unique_ptr<engine> engine_;
+  std::unique_ptr<http_server> server_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace sluice::jobs::testing
