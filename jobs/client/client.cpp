@@ -1,0 +1,537 @@
+#include "jobs/client/client.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "jobs/client/detail/transport.hpp"
+#include "jobs/json/codec.hpp"
+#include "jobs/json/text.hpp"
+#include "sluice/future/promise.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using detail::http_answer;
+using detail::http_request;
+using detail::percent_encoded;
+using verb = http_request::verb;
+
+constexpr const char* default_url = "http://127.0.0.1:7433";
+constexpr milliseconds clocks_differ{2000};  // the Date of an answer is to the second
+
+std::string job_path(job_id id, std::string_view action = {}) {
+  std::string path = "/v1/jobs/" + std::to_string(id);
+  if (!action.empty()) path += "/" + std::string(action);
+  return path;
+}
+
+std::string queue_path(std::string_view name, std::string_view action = {}) {
+  std::string path = "/v1/queues/" + percent_encoded(name);
+  if (!action.empty()) path += "/" + std::string(action);
+  return path;
+}
+
+void add_parameter(std::string& target, std::string_view name, std::string_view value) {
+  target += target.find('?') == std::string::npos ? '?' : '&';
+  target += name;
+  target += '=';
+  target += percent_encoded(value);
+}
+
+bool is_success(const http_answer& a) {
+  return a.status >= 200 && a.status < 300;
+}
+
+// What an answer that is no success says.
+error error_of(const http_answer& a, const std::string& url) {
+  if (auto told = json::read<json::problem>(a.body)) return std::move(told->why);
+  return {error_code::unavailable, "the job server at " + url + ": it answered " +
+                                       std::to_string(a.status) +
+                                       " without saying why, as a job server would"};
+}
+
+template <class T>
+result<T> read_answer(const http_answer& a, const std::string& url) {
+  if (!is_success(a)) return error_of(a, url);
+  auto read = json::read<T>(a.body);
+  if (read) return read;
+  return error{
+      error_code::unavailable,
+      "the job server at " + url + ": its answer is not understood: " + read.error().message};
+}
+
+void_result read_nothing(const http_answer& a, const std::string& url) {
+  if (!is_success(a)) return error_of(a, url);
+  return done{};
+}
+
+// The time of a server, as this machine's clock would show it.
+void to_own_clock(unix_time& t, const http_answer& a, unix_time now) {
+  if (!a.date) return;
+  const milliseconds ahead = *a.date - now;
+  if (ahead > clocks_differ || ahead < -clocks_differ) t = t - ahead;
+}
+
+http_request release_of(lease_ref lease, give_back how) {
+  return {.method = verb::post,
+          .target = job_path(lease.job, "release"),
+          .body = json::to_json(json::release_call{.lease = lease.key, .how = how}),
+          .repeatable = false};
+}
+
+// Jobs that were leased for somebody who waits no more: else they would be nobody's until their
+// leases run out.
+std::vector<http_request> give_leases_back(const http_answer& a) {
+  std::vector<http_request> all;
+  if (a.status != 200) return all;
+  if (const auto got = json::read<std::vector<leased_job>>(a.body)) {
+    for (const leased_job& j : *got) all.push_back(release_of(j.ref(), {}));
+  }
+  return all;
+}
+
+// The same error for each of them.
+template <class T>
+std::vector<result<T>> for_each_of(std::size_t many, const error& why) {
+  return std::vector<result<T>>(many, result<T>(why));
+}
+
+template <class T>
+std::vector<result<T>> one_for_each(std::size_t many, result<std::vector<result<T>>> got,
+                                    const std::string& url) {
+  if (!got) return for_each_of<T>(many, got.error());
+  if (got->size() == many) return std::move(*got);
+  return for_each_of<T>(many, {error_code::unavailable,
+                               "the job server at " + url + ": it answered for " +
+                                   std::to_string(got->size()) + " of " + std::to_string(many)});
+}
+
+}  // namespace
+
+class client::impl {
+ public:
+  impl(detail::http_url to, options o)
+      : options_(std::move(o)),
+        url_(to.text),
+        time_(options_.time != nullptr ? *options_.time : real_time()),
+        transport_(std::move(to), options_) {}
+
+  const std::string& url() const noexcept { return url_; }
+  unix_time now() const noexcept { return time_.now(); }
+
+  // Sends one request; `read(const http_answer&)` makes of the answer what the future is of.
+  template <class T, class Read>
+  future<T> call(http_request what, wait_limits limits, Read read) {
+    promise<T> p;
+    future<T> answer = p.get_future();
+    std::stop_token cancelled = p.stop_token();
+    transport_.send(std::move(what), std::move(limits), std::move(cancelled),
+                    [p = std::move(p), read = std::move(read)](result<http_answer> a) mutable {
+                      p.set_value(read(std::move(a)));
+                    });
+    return answer;
+  }
+
+  template <class T>
+  future<result<T>> get_value(http_request what, wait_limits limits) {
+    return call<result<T>>(std::move(what), std::move(limits),
+                           [url = url_](const result<http_answer>& a) -> result<T> {
+                             if (!a) return a.error();
+                             return read_answer<T>(*a, url);
+                           });
+  }
+  future<void_result> get_nothing(http_request what, wait_limits limits) {
+    return call<void_result>(std::move(what), std::move(limits),
+                             [url = url_](const result<http_answer>& a) -> void_result {
+                               if (!a) return a.error();
+                               return read_nothing(*a, url);
+                             });
+  }
+
+  // A call that waits at the server, in steps: `make(wait)` gives the request of one, `read` what
+  // came of it; timed_out: the step was over, and nothing has happened.
+  template <class T, class Make, class Read>
+  future<T> wait_in_steps(wait_limits limits, Make make, Read read) {
+    auto it =
+        std::make_shared<steps<T, Make, Read>>(std::move(limits), std::move(make), std::move(read));
+    future<T> answer = it->answer.get_future();
+    it->cancelled = it->answer.stop_token();
+    take_step(std::move(it));
+    return answer;
+  }
+
+  template <class T>
+  T wait_for(future<T> answer) {
+    check(!transport_.on_own_thread(), "sluice::jobs::client",
+          "a blocking call not to be made from a continuation, which it would wait for");
+    return answer.get();
+  }
+
+ private:
+  template <class T, class Make, class Read>
+  struct steps {
+    steps(wait_limits l, Make m, Read r)
+        : limits(std::move(l)), make(std::move(m)), read(std::move(r)) {}
+    wait_limits limits;
+    Make make;
+    Read read;  // (result<http_answer>) -> T
+    promise<T> answer;
+    std::stop_token cancelled;
+  };
+
+  static bool is_step_over(const error* why) {
+    return why != nullptr && why->code == error_code::timed_out;
+  }
+  template <class T>
+  static const error* error_in(const result<T>& r) {
+    return r ? nullptr : &r.error();
+  }
+  template <class T>
+  static const error* error_in(const std::vector<result<T>>& all) {
+    // Bulk pushes: those that were accepted must not be sent again.
+    const bool none = std::ranges::all_of(
+        all, [](const auto& r) { return !r && r.error().code == error_code::timed_out; });
+    return none && !all.empty() ? &all.front().error() : nullptr;
+  }
+
+  // What the server is asked to wait. It should answer before the caller's own deadline: else the
+  // connection would be lost, and with it what may have been leased.
+  milliseconds step_of(const wait_limits& limits) const {
+    if (limits.deadline.is_never()) return options_.wait_step;
+    clock* const on = limits.deadline.on();
+    const auto left = limits.deadline.when() - (on != nullptr ? on->now() : seam::now());
+    const auto whole = std::chrono::duration_cast<milliseconds>(left);
+    const milliseconds spare = std::min(milliseconds(250), whole / 10);
+    return std::clamp(whole - spare, milliseconds(0), options_.wait_step);
+  }
+
+  template <class Steps>
+  void take_step(std::shared_ptr<Steps> it) {
+    const milliseconds waits = step_of(it->limits);
+    http_request what = it->make(waits);
+    what.waits = waits;
+    const time_point sent = seam::now();
+    auto limits = it->limits;
+    auto cancelled = it->cancelled;
+    transport_.send(
+        std::move(what), std::move(limits), std::move(cancelled),
+        [this, it, waits, sent](result<http_answer> a) {
+          const bool from_server = a.has_value();
+          auto got = it->read(std::move(a));
+          // A server that says so at once, again and again, is not asked in a loop.
+          const bool waited = seam::now() - sent >= waits / 2;
+          // A shorter step was the last before the caller's deadline.
+          if (from_server && is_step_over(error_in(got)) && waited && waits == options_.wait_step) {
+            return take_step(it);
+          }
+          it->answer.set_value(std::move(got));
+        });
+  }
+
+  const options options_;
+  const std::string url_;
+  time_source& time_;
+  detail::transport transport_;
+};
+
+result<client> client::open(options o) {
+  if (o.url.empty()) {
+    const char* const set = std::getenv("SLUICE_URL");
+    o.url = set != nullptr && *set != '\0' ? set : default_url;
+  }
+  auto to = detail::parse_http_url(o.url);
+  if (!to) return to.error();
+  check(o.connections_max > 0 && o.wait_step > milliseconds(0), "sluice::jobs::client",
+        "at least one connection, and a wait_step that is not zero");
+  return client(std::make_unique<impl>(std::move(*to), std::move(o)));
+}
+
+client::client(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+client::client(client&&) noexcept = default;
+client& client::operator=(client&&) noexcept = default;
+client::~client() = default;
+
+const std::string& client::url() const noexcept {
+  return impl_->url();
+}
+
+// ---- producers
+
+future<result<push_receipt>> client::async_push(job_spec spec, wait_limits limits) {
+  const auto make = [body = json::to_json(spec)](milliseconds waits) {
+    http_request what{
+        .method = verb::post, .target = "/v1/jobs", .body = body, .repeatable = false};
+    add_parameter(what.target, "wait", format_duration(waits));
+    return what;
+  };
+  const auto read = [url = url()](const result<http_answer>& a) -> result<push_receipt> {
+    if (!a) return a.error();
+    return read_answer<push_receipt>(*a, url);
+  };
+  return impl_->wait_in_steps<result<push_receipt>>(std::move(limits), make, read);
+}
+
+future<std::vector<result<push_receipt>>> client::async_push_many(std::vector<job_spec> specs,
+                                                                  bulk mode, wait_limits limits) {
+  using results = std::vector<result<push_receipt>>;
+  const std::size_t many = specs.size();
+  if (many == 0) return make_ready_future<results>();
+  const auto make = [body = json::to_json(json::push_call{.jobs = std::move(specs), .mode = mode})](
+                        milliseconds waits) {
+    http_request what{
+        .method = verb::post, .target = "/v1/jobs", .body = body, .repeatable = false};
+    add_parameter(what.target, "wait", format_duration(waits));
+    return what;
+  };
+  const auto read = [many, url = url()](const result<http_answer>& a) -> results {
+    if (!a) return for_each_of<push_receipt>(many, a.error());
+    // A problem too says what became of each, when none was pushed.
+    auto each = json::read<results>(a->body);
+    if (each && each->size() == many) return std::move(*each);
+    return one_for_each<push_receipt>(many, read_answer<results>(*a, url), url);
+  };
+  return impl_->wait_in_steps<results>(std::move(limits), make, read);
+}
+
+// ---- workers
+
+future<result<std::vector<leased_job>>> client::async_lease(lease_request what,
+                                                            wait_limits limits) {
+  using leases = result<std::vector<leased_job>>;
+  const auto make = [what = std::move(what)](milliseconds waits) {
+    return http_request{.method = verb::post,
+                        .target = "/v1/leases",
+                        .body = json::to_json(json::lease_call{.what = what, .wait = waits}),
+                        .repeatable = false,
+                        .undo = give_leases_back};
+  };
+  const auto read = [url = url(), me = impl_.get()](const result<http_answer>& a) -> leases {
+    if (!a) return a.error();
+    const auto none = [] { return error{error_code::timed_out, "there was no job to lease"}; };
+    if (a->status == 204) return none();
+    auto got = read_answer<std::vector<leased_job>>(*a, url);
+    if (!got) return got;
+    if (got->empty()) return none();
+    for (leased_job& j : *got) to_own_clock(j.until, *a, me->now());
+    return got;
+  };
+  return impl_->wait_in_steps<leases>(std::move(limits), make, read);
+}
+
+future<result<extension>> client::async_extend(lease_ref lease, milliseconds by,
+                                               wait_limits limits) {
+  http_request what{.method = verb::post,
+                    .target = job_path(lease.job, "extend"),
+                    .body = json::to_json(json::extend_call{.lease = lease.key, .by = by})};
+  return impl_->call<result<extension>>(
+      std::move(what), std::move(limits),
+      [url = url(), me = impl_.get()](const result<http_answer>& a) -> result<extension> {
+        if (!a) return a.error();
+        auto got = read_answer<extension>(*a, url);
+        if (got) to_own_clock(got->until, *a, me->now());
+        return got;
+      });
+}
+
+future<void_result> client::async_ack(lease_ref lease, std::optional<payload> job_result,
+                                      wait_limits limits) {
+  const json::ack_call say{.lease = lease.key, .result = std::move(job_result)};
+  return impl_->get_nothing({.method = verb::post,
+                             .target = job_path(lease.job, "ack"),
+                             .body = json::to_json(say),
+                             .repeatable = false},
+                            std::move(limits));
+}
+
+future<std::vector<void_result>> client::async_ack_many(std::vector<ack_item> items,
+                                                        wait_limits limits) {
+  using results = std::vector<void_result>;
+  const std::size_t many = items.size();
+  if (many == 0) return make_ready_future<results>();
+  return impl_->call<results>({.method = verb::post,
+                               .target = "/v1/acks",
+                               .body = json::to_json(json::acks_call{.acks = std::move(items)}),
+                               .repeatable = false},
+                              std::move(limits),
+                              [many, url = url()](const result<http_answer>& a) -> results {
+                                if (!a) return for_each_of<done>(many, a.error());
+                                return one_for_each<done>(many, read_answer<results>(*a, url), url);
+                              });
+}
+
+future<result<fail_receipt>> client::async_fail(lease_ref lease, failure why, wait_limits limits) {
+  const json::fail_call say{.lease = lease.key, .why = std::move(why)};
+  return impl_->get_value<fail_receipt>({.method = verb::post,
+                                         .target = job_path(lease.job, "fail"),
+                                         .body = json::to_json(say),
+                                         .repeatable = false},
+                                        std::move(limits));
+}
+
+future<void_result> client::async_release(lease_ref lease, give_back how, wait_limits limits) {
+  return impl_->get_nothing(release_of(lease, how), std::move(limits));
+}
+
+// ---- anybody
+
+future<result<job>> client::async_get(job_id id, wait_limits limits) {
+  return impl_->get_value<job>({.target = job_path(id)}, std::move(limits));
+}
+
+future<result<job>> client::async_wait(job_id id, wait_limits limits) {
+  const auto make = [id](milliseconds waits) {
+    http_request what{.target = job_path(id)};
+    add_parameter(what.target, "wait", format_duration(waits));
+    return what;
+  };
+  const auto read = [id, url = url()](const result<http_answer>& a) -> result<job> {
+    if (!a) return a.error();
+    auto got = read_answer<job>(*a, url);
+    if (!got || has_ended(got->state)) return got;
+    return error{error_code::timed_out,
+                 "job " + std::to_string(id) + " is still " + std::string(to_string(got->state)),
+                 id};
+  };
+  return impl_->wait_in_steps<result<job>>(std::move(limits), make, read);
+}
+
+future<result<job_page>> client::async_list(list_request what, wait_limits limits) {
+  std::string target = "/v1/jobs";
+  if (!what.queue.empty()) add_parameter(target, "queue", what.queue);
+  if (what.state) add_parameter(target, "state", to_string(*what.state));
+  if (!what.kind.empty()) add_parameter(target, "kind", what.kind);
+  if (what.after != 0) add_parameter(target, "after", std::to_string(what.after));
+  add_parameter(target, "limit", std::to_string(what.limit));
+  return impl_->get_value<job_page>({.target = std::move(target)}, std::move(limits));
+}
+
+future<result<job>> client::async_cancel(job_id id, wait_limits limits) {
+  return impl_->get_value<job>(
+      {.method = verb::post, .target = job_path(id, "cancel"), .repeatable = false},
+      std::move(limits));
+}
+
+future<result<job>> client::async_retry(job_id id, wait_limits limits) {
+  return impl_->get_value<job>(
+      {.method = verb::post, .target = job_path(id, "retry"), .repeatable = false},
+      std::move(limits));
+}
+
+future<void_result> client::async_remove(job_id id, wait_limits limits) {
+  return impl_->get_nothing({.method = verb::del, .target = job_path(id), .repeatable = false},
+                            std::move(limits));
+}
+
+future<result<std::vector<queue_info>>> client::async_queues(wait_limits limits) {
+  return impl_->get_value<std::vector<queue_info>>({.target = "/v1/queues"}, std::move(limits));
+}
+
+future<result<queue_info>> client::async_queue(std::string name, wait_limits limits) {
+  return impl_->get_value<queue_info>({.target = queue_path(name)}, std::move(limits));
+}
+
+future<result<queue_info>> client::async_configure(std::string name, queue_patch patch,
+                                                   wait_limits limits) {
+  return impl_->get_value<queue_info>(
+      {.method = verb::patch, .target = queue_path(name), .body = json::to_json(patch)},
+      std::move(limits));
+}
+
+future<result<std::uint64_t>> client::async_purge(std::string name, wait_limits limits) {
+  return impl_->call<result<std::uint64_t>>(
+      {.method = verb::post,
+       .target = queue_path(name, "purge"),
+       .repeatable = false,
+       .takes_long = true},
+      std::move(limits), [url = url()](const result<http_answer>& a) -> result<std::uint64_t> {
+        if (!a) return a.error();
+        auto got = read_answer<json::purge_receipt>(*a, url);
+        if (!got) return got.error();
+        return got->purged;
+      });
+}
+
+future<result<engine_stats>> client::async_stats(wait_limits limits) {
+  return impl_->get_value<engine_stats>({.target = "/v1/stats"}, std::move(limits));
+}
+
+future<result<jobs::health>> client::async_health(wait_limits limits) {
+  using answer = result<jobs::health>;
+  return impl_->call<answer>({.target = "/readyz"}, std::move(limits),
+                             [url = url()](const result<http_answer>& a) -> answer {
+                               if (!a) return a.error();
+                               if (is_success(*a)) return jobs::health{};
+                               error why = error_of(*a, url);
+                               if (why.code == error_code::unavailable) return why;
+                               return jobs::health{.takes_pushes = false,
+                                                   .code = why.code,
+                                                   .reason = std::move(why.message)};
+                             });
+}
+
+// ---- the same, waiting for the answer
+
+result<push_receipt> client::push(job_spec spec, wait_limits limits) {
+  return impl_->wait_for(async_push(std::move(spec), std::move(limits)));
+}
+std::vector<result<push_receipt>> client::push_many(std::vector<job_spec> specs, bulk mode,
+                                                    wait_limits limits) {
+  return impl_->wait_for(async_push_many(std::move(specs), mode, std::move(limits)));
+}
+result<std::vector<leased_job>> client::lease(lease_request what, wait_limits limits) {
+  return impl_->wait_for(async_lease(std::move(what), std::move(limits)));
+}
+result<extension> client::extend(lease_ref lease, milliseconds by, wait_limits limits) {
+  return impl_->wait_for(async_extend(lease, by, std::move(limits)));
+}
+void_result client::ack(lease_ref lease, std::optional<payload> job_result, wait_limits limits) {
+  return impl_->wait_for(async_ack(lease, std::move(job_result), std::move(limits)));
+}
+std::vector<void_result> client::ack_many(std::vector<ack_item> items, wait_limits limits) {
+  return impl_->wait_for(async_ack_many(std::move(items), std::move(limits)));
+}
+result<fail_receipt> client::fail(lease_ref lease, failure why, wait_limits limits) {
+  return impl_->wait_for(async_fail(lease, std::move(why), std::move(limits)));
+}
+void_result client::release(lease_ref lease, give_back how, wait_limits limits) {
+  return impl_->wait_for(async_release(lease, how, std::move(limits)));
+}
+result<job> client::get(job_id id, wait_limits limits) {
+  return impl_->wait_for(async_get(id, std::move(limits)));
+}
+result<job> client::wait(job_id id, wait_limits limits) {
+  return impl_->wait_for(async_wait(id, std::move(limits)));
+}
+result<job_page> client::list(list_request what, wait_limits limits) {
+  return impl_->wait_for(async_list(std::move(what), std::move(limits)));
+}
+result<job> client::cancel(job_id id, wait_limits limits) {
+  return impl_->wait_for(async_cancel(id, std::move(limits)));
+}
+result<job> client::retry(job_id id, wait_limits limits) {
+  return impl_->wait_for(async_retry(id, std::move(limits)));
+}
+void_result client::remove(job_id id, wait_limits limits) {
+  return impl_->wait_for(async_remove(id, std::move(limits)));
+}
+result<std::vector<queue_info>> client::queues(wait_limits limits) {
+  return impl_->wait_for(async_queues(std::move(limits)));
+}
+result<queue_info> client::queue(std::string name, wait_limits limits) {
+  return impl_->wait_for(async_queue(std::move(name), std::move(limits)));
+}
+result<queue_info> client::configure(std::string name, queue_patch patch, wait_limits limits) {
+  return impl_->wait_for(async_configure(std::move(name), patch, std::move(limits)));
+}
+result<std::uint64_t> client::purge(std::string name, wait_limits limits) {
+  return impl_->wait_for(async_purge(std::move(name), std::move(limits)));
+}
+result<engine_stats> client::stats(wait_limits limits) {
+  return impl_->wait_for(async_stats(std::move(limits)));
+}
+result<jobs::health> client::health(wait_limits limits) {
+  return impl_->wait_for(async_health(std::move(limits)));
+}
+
+}  // namespace sluice::jobs

@@ -1,0 +1,100 @@
+#include "jobs/client/detail/http_url.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace sluice::jobs::detail {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_unreserved(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         std::string_view("-._~").find(c) != std::string_view::npos;
+}
+
+// White space, controls and what is not ASCII would end up in the request's head.
+bool is_plain(char c) {
+  return c > ' ' && c < 0x7F;
+}
+
+error wrong(std::string_view url, std::string_view why) {
+  return {error_code::invalid, "the URL of the server, \"" + std::string(url) +
+                                   "\", cannot be used: " + std::string(why) +
+                                   " (expected something like http://127.0.0.1:7433)"};
+}
+
+}  // namespace
+
+result<http_url> parse_http_url(std::string_view text) {
+  if (!std::ranges::all_of(text, is_plain)) {
+    return wrong(text, "it has white space or characters that must be escaped");
+  }
+  std::string_view rest = text;
+  if (rest.starts_with("https://")) return wrong(text, "https is not supported");
+  if (!rest.starts_with("http://")) return wrong(text, "it does not begin with http://");
+  rest.remove_prefix(7);
+  if (rest.find_first_of("?#") != std::string_view::npos) {
+    return wrong(text, "it has a query or a fragment");
+  }
+
+  http_url url;
+  const std::string_view authority = rest.substr(0, rest.find('/'));
+  std::string_view prefix = rest.substr(authority.size());
+  while (prefix.ends_with('/')) prefix.remove_suffix(1);
+  if (authority.find('@') != std::string_view::npos) {
+    return wrong(text, "it has a user name or a password");
+  }
+
+  std::string_view host = authority;
+  std::string_view port;
+  bool has_port = false;
+  const auto bracket = authority.find(']');
+  if (const auto colon = authority.rfind(':');
+      colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
+    host = authority.substr(0, colon);
+    port = authority.substr(colon + 1);
+    has_port = true;
+  }
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find_first_of("[]:") != std::string_view::npos) {
+    return wrong(text, "an IPv6 address stands in brackets, as in http://[::1]:7433");
+  }
+  if (host.empty()) return wrong(text, "it names no host");
+  if (has_port) {
+    unsigned number = 0;
+    const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (failed != std::errc() || end != port.data() + port.size() || number == 0 ||
+        number > 65535) {
+      return wrong(text, "its port is not a number from 1 to 65535");
+    }
+  }
+  url.host = host;
+  url.port = has_port ? std::string(port) : "80";
+  url.prefix = prefix;
+  url.authority = authority;
+  url.text = "http://" + url.authority + url.prefix;
+  return url;
+}
+
+std::string percent_encoded(std::string_view text) {
+  static constexpr std::string_view hex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    if (is_unreserved(c)) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += '%';
+      out += hex[byte >> 4U];
+      out += hex[byte & 15U];
+    }
+  }
+  return out;
+}
+
+}  // namespace sluice::jobs::detail

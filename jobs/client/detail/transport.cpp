@@ -1,0 +1,419 @@
+#include "jobs/client/detail/transport.hpp"
+
+#include <sys/socket.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <cerrno>
+#include <ctime>
+#include <deque>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "sluice/base/atomic.hpp"
+#include "sluice/base/seam.hpp"
+#include "sluice/future/future.hpp"
+#include "sluice/future/timers.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::chrono::seconds linger_time{2};
+
+http::verb verb_of(http_request::verb method) {
+  switch (method) {
+    case http_request::verb::get:
+      return http::verb::get;
+    case http_request::verb::post:
+      return http::verb::post;
+    case http_request::verb::patch:
+      return http::verb::patch;
+    case http_request::verb::del:
+      return http::verb::delete_;
+  }
+  return http::verb::get;
+}
+
+// "Sun, 06 Nov 1994 08:49:37 GMT"
+std::optional<unix_time> date_of(std::string_view text) {
+  std::tm parts{};
+  const std::string copy(text);
+  if (strptime(copy.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts) == nullptr) return std::nullopt;
+  return unix_time{std::int64_t{timegm(&parts)} * 1000};
+}
+
+struct connection {
+  explicit connection(asio::io_context& io) : stream(io) {}
+
+  beast::tcp_stream stream;
+  beast::flat_buffer buffer;
+  time_point idle_since{};
+
+  // A kept connection has nothing to say: whatever can be read is its end, or nonsense.
+  bool is_quiet() {
+    char byte = 0;
+    const auto got = recv(stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got < 0 && errno == EAGAIN;
+  }
+};
+
+// One request on its way. Only the own thread touches it, once it has begun.
+struct exchange {
+  http_request what;
+  wait_limits limits;
+  std::stop_token cancelled;
+  transport::callback done;  // empty: it has ended
+
+  std::unique_ptr<connection> on;
+  std::optional<tcp::resolver> resolver;
+  http::request<http::string_body> request;
+  std::optional<http::response_parser<http::string_body>> parser;
+  bool kept = false;     // `on` had been used before
+  bool retried = false;  // it is on its second connection
+  bool sent = false;     // some of it
+  bool reading = false;  // all of it
+  bool at_last = false;  // sent even while the client ends
+  std::optional<asio::steady_timer> lingers;
+
+  using stop_callback = std::stop_callback<unique_function<void()>>;
+  std::optional<stop_callback> on_stop;
+  std::optional<stop_callback> on_cancel;
+  future<void> on_deadline;
+
+  bool has_ended() const noexcept { return !done; }
+};
+using exchange_ptr = std::shared_ptr<exchange>;
+
+}  // namespace
+
+class transport::impl {
+ public:
+  impl(http_url to, const client_options& o)
+      : url_(std::move(to)), options_(o), io_(std::make_shared<asio::io_context>(1)) {
+    thread_ = seam::thread([this] {
+      thread_number_.store(seam::thread_number(), relaxed);  // asked for on that thread
+      io_->run();
+    });
+  }
+
+  ~impl() {
+    asio::post(*io_, [this] { shut_down(); });
+    thread_ = {};  // joins
+  }
+
+  void send(exchange_ptr x) {
+    asio::post(*io_, [this, x = std::move(x)] { begin(x); });
+  }
+  bool on_own_thread() const noexcept {
+    return thread_number_.load(relaxed) == seam::thread_number();
+  }
+
+ private:
+  // ---- limits
+
+  void begin(const exchange_ptr& x) {
+    active_.insert(x);
+    if ((closing_ && !x->at_last) || x->limits.stop.stop_requested() ||
+        x->cancelled.stop_requested()) {
+      return end(x, jobs::error_code::stopped);
+    }
+    if (x->limits.deadline.passed()) return end(x, jobs::error_code::timed_out);
+    // Those who call it may do so when all of this is gone: they share the loop and no more.
+    const auto later = [io = io_, this](std::weak_ptr<exchange> whom, jobs::error_code why) {
+      return unique_function<void()>([io, this, whom = std::move(whom), why] {
+        asio::post(*io, [this, whom, why] {
+          if (const exchange_ptr still = whom.lock()) end(still, why);
+        });
+      });
+    };
+    if (x->limits.stop.stop_possible()) {
+      x->on_stop.emplace(x->limits.stop, later(x, jobs::error_code::stopped));
+    }
+    if (x->cancelled.stop_possible()) {
+      x->on_cancel.emplace(x->cancelled, later(x, jobs::error_code::stopped));
+    }
+    if (!x->limits.deadline.is_never()) {
+      x->on_deadline = after(x->limits.deadline).then(later(x, jobs::error_code::timed_out));
+    }
+    fill(*x);
+    find_connection(x);
+  }
+
+  // A limit of the caller's came first.
+  void end(const exchange_ptr& x, jobs::error_code why) {
+    if (x->has_ended()) return;
+    std::string text = why == jobs::error_code::timed_out
+                           ? "the deadline came before an answer from "
+                           : "asked to stop before an answer came from ";
+    text += url_.text;
+    if (x->sent && !x->what.repeatable) text += "; whether the server has done it is not known";
+    // Its place is for another at once, also when no connection comes free for long.
+    if (!x->on) std::erase(waiting_, x);
+    // Whatever is under way on it comes back with an error, and finds the exchange ended.
+    if (x->resolver) x->resolver->cancel();
+    if (x->on && x->sent && x->what.undo) {
+      linger(x);
+    } else if (x->on) {
+      close(*x->on);
+    }
+    finish(x, jobs::error{why, std::move(text)});
+  }
+
+  // The answer may be on its way. The server hears that nobody waits any more, and what it had
+  // answered by then is read, so that it can be undone.
+  void linger(const exchange_ptr& x) {
+    if (x->reading) say_no_more(*x->on);  // else when it has been written
+    x->lingers.emplace(*io_, linger_time);
+    x->lingers->async_wait([x](error_code cancelled) {
+      if (!cancelled && x->on) close(*x->on);
+    });
+  }
+  static void say_no_more(connection& c) {
+    error_code ignored;
+    c.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  }
+  void undo(const exchange_ptr& x) {
+    const auto late = answer_in(*x);
+    for (http_request& what : x->what.undo(late)) {
+      auto sent = std::make_shared<exchange>();
+      sent->what = std::move(what);
+      sent->limits = deadline::after(linger_time);
+      sent->done = [](const result<http_answer>&) {};
+      sent->at_last = true;
+      begin(sent);
+    }
+  }
+
+  void finish(const exchange_ptr& x, result<http_answer> how) {
+    x->on_stop.reset();
+    x->on_cancel.reset();
+    if (x->on_deadline.valid()) std::exchange(x->on_deadline, {}).cancel();
+    active_.erase(x);
+    auto done = std::exchange(x->done, nullptr);
+    done(std::move(how));
+  }
+
+  void shut_down() {
+    closing_ = true;
+    waiting_.clear();
+    const auto all = active_;
+    for (const exchange_ptr& x : all) {
+      if (!x->at_last) end(x, jobs::error_code::stopped);
+    }
+    idle_.clear();
+    work_.reset();
+  }
+
+  // ---- connections
+
+  void fill(exchange& x) {
+    x.request.version(11);
+    x.request.method(verb_of(x.what.method));
+    x.request.target(url_.prefix + x.what.target);
+    x.request.set(http::field::host, url_.authority);
+    x.request.set(http::field::user_agent, options_.user_agent);
+    x.request.set(http::field::accept, "application/json, application/problem+json");
+    if (!x.what.body.empty()) {
+      x.request.set(http::field::content_type, "application/json");
+      x.request.body() = std::move(x.what.body);
+    }
+    x.request.prepare_payload();
+  }
+
+  void find_connection(const exchange_ptr& x) {
+    while (!idle_.empty()) {
+      auto kept = std::move(idle_.back());
+      idle_.pop_back();
+      if (seam::now() - kept->idle_since < options_.keep_idle && kept->is_quiet()) {
+        x->on = std::move(kept);
+        x->kept = true;
+        return write(x);
+      }
+      --open_;
+    }
+    if (open_ < options_.connections_max) return connect(x);
+    if (waiting_.size() >= options_.waiting_max) {
+      return finish(x, jobs::error{jobs::error_code::overloaded,
+                                   "more than " + std::to_string(options_.waiting_max) +
+                                       " calls wait for a connection to " + url_.text});
+    }
+    waiting_.push_back(x);
+  }
+
+  void connect(const exchange_ptr& x) {
+    ++open_;
+    x->kept = false;
+    x->sent = false;
+    x->on = std::make_unique<connection>(*io_);
+    const auto connected = [this, x](error_code failed, const tcp::endpoint&) {
+      if (x->has_ended()) return drop(x);
+      if (failed) return fail(x, "cannot connect", failed);
+      x->on->stream.socket().set_option(tcp::no_delay(true), failed);
+      // A server that vanished is noticed also where no time limit is set.
+      x->on->stream.socket().set_option(asio::socket_base::keep_alive(true), failed);
+      write(x);
+    };
+    x->on->stream.expires_after(options_.connect_timeout);
+    error_code not_a_number;
+    const auto address = asio::ip::make_address(url_.host, not_a_number);
+    if (!not_a_number) {
+      const auto port = static_cast<unsigned short>(std::stoul(url_.port));
+      const std::vector<tcp::endpoint> one = {tcp::endpoint(address, port)};
+      return x->on->stream.async_connect(one, connected);
+    }
+    x->resolver.emplace(*io_);
+    x->resolver->async_resolve(
+        url_.host, url_.port,
+        [this, x, connected](error_code failed, const tcp::resolver::results_type& found) {
+          x->resolver.reset();
+          if (x->has_ended()) return drop(x);
+          if (failed) return fail(x, "cannot find the host", failed);
+          x->on->stream.async_connect(found, connected);
+        });
+  }
+
+  void write(const exchange_ptr& x) {
+    x->on->stream.expires_after(options_.answer_timeout + x->what.waits);
+    x->sent = true;
+    http::async_write(x->on->stream, x->request, [this, x](error_code failed, std::size_t bytes) {
+      if (x->has_ended()) {
+        if (failed || !x->lingers) return drop(x);
+        say_no_more(*x->on);
+        return read(x);
+      }
+      x->sent = bytes > 0;
+      if (failed) return fail(x, "cannot send to it", failed);
+      read(x);
+    });
+  }
+
+  void read(const exchange_ptr& x) {
+    x->reading = true;
+    if (x->what.takes_long) x->on->stream.expires_never();
+    x->parser.emplace();
+    x->parser->body_limit(options_.answer_bytes_max);
+    http::async_read(x->on->stream, x->on->buffer, *x->parser,
+                     [this, x](error_code failed, std::size_t) {
+                       if (x->has_ended()) {
+                         x->lingers.reset();
+                         drop(x);
+                         if (!failed && x->what.undo) undo(x);
+                         return;
+                       }
+                       if (failed) return fail(x, "got no answer", failed);
+                       answered(x);
+                     });
+  }
+
+  static http_answer answer_in(exchange& x) {
+    auto& answer = x.parser->get();
+    return {.status = static_cast<int>(answer.result_int()),
+            .body = std::move(answer.body()),
+            .date = date_of(answer[http::field::date])};
+  }
+
+  void answered(const exchange_ptr& x) {
+    const bool keep = x->parser->get().keep_alive() && x->on->buffer.size() == 0 && !closing_;
+    http_answer given = answer_in(*x);
+    if (keep) {
+      x->on->stream.expires_never();
+      x->on->idle_since = seam::now();
+      idle_.push_back(std::move(x->on));
+    } else {
+      drop(x);
+    }
+    finish(x, std::move(given));
+    serve_waiting();
+  }
+
+  void fail(const exchange_ptr& x, std::string_view what, error_code why) {
+    // The server may have closed a kept connection just as it was used again.
+    const bool is_stale = x->kept && !x->retried && why != beast::error::timeout &&
+                          !(x->parser && x->parser->got_some());
+    x->reading = false;
+    drop(x, /*serve=*/false);
+    if (is_stale && (x->what.repeatable || !x->sent)) {
+      x->retried = true;
+      return connect(x);
+    }
+    std::string text = std::string(what) + ": " +
+                       (why == beast::error::timeout ? "it took too long" : why.message());
+    if (x->sent && !x->what.repeatable) text += "; whether the server has done it is not known";
+    finish(x, jobs::error{jobs::error_code::unavailable,
+                          "the job server at " + url_.text + ": " + text});
+    serve_waiting();
+  }
+
+  static void close(connection& c) {
+    error_code ignored;
+    c.stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    c.stream.close();
+  }
+
+  // The connection of an exchange is of no more use.
+  void drop(const exchange_ptr& x, bool serve = true) {
+    if (!x->on) return;
+    close(*x->on);
+    x->on.reset();
+    --open_;
+    if (serve) serve_waiting();
+  }
+
+  void serve_waiting() {
+    while (!waiting_.empty() && (!idle_.empty() || open_ < options_.connections_max)) {
+      const exchange_ptr next = std::move(waiting_.front());
+      waiting_.pop_front();
+      find_connection(next);
+    }
+  }
+
+  // Constant after construction.
+  const http_url url_;
+  const client_options options_;
+  const std::shared_ptr<asio::io_context> io_;
+
+  // The own thread's.
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io_->get_executor()};
+  std::vector<std::unique_ptr<connection>> idle_;  // the one used last at the end
+  std::size_t open_ = 0;                           // connections, idle ones too
+  std::deque<exchange_ptr> waiting_;               // for a connection, in order
+  std::unordered_set<exchange_ptr> active_;
+  bool closing_ = false;
+
+  atomic<std::uint32_t> thread_number_{0};
+  seam::thread thread_;
+};
+
+transport::transport(http_url to, const client_options& o)
+    : impl_(std::make_unique<impl>(std::move(to), o)) {}
+transport::~transport() = default;
+
+void transport::send(http_request what, wait_limits limits, std::stop_token cancelled,
+                     callback done) {
+  auto x = std::make_shared<exchange>();
+  x->what = std::move(what);
+  x->limits = std::move(limits);
+  x->cancelled = std::move(cancelled);
+  x->done = std::move(done);
+  impl_->send(std::move(x));
+}
+
+bool transport::on_own_thread() const noexcept {
+  return impl_->on_own_thread();
+}
+
+}  // namespace sluice::jobs::detail
