@@ -1,0 +1,268 @@
+#pragma once
+
+// A source of jobs that does what a test says, and remembers what it was told.
+//
+//     fake_source source(time);
+//     const job_id id = source.offer({.kind = "mail"});
+//     ...
+//     eventually([&] { return source.ended(id) == "acked"; });
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobs/worker/work_source.hpp"
+#include "sluice/future/promise.hpp"
+#include "sluice/future/timers.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs::testing {
+
+// What it was told about a job.
+struct word {
+  std::string what;  // "acked", "failed", "released"
+  std::optional<payload> value{};
+  failure why{};
+  give_back how{};
+};
+
+struct waiting_lease {
+  std::size_t max = 0;
+  milliseconds lease_for{0};
+  promise<result<std::vector<leased_job>>> answer;
+  future<void> deadline;
+  std::optional<std::stop_callback<unique_function<void()>>> on_stop;
+};
+
+// Not inside the class: clang does not take a nested one for default-constructible there.
+struct fake_state {
+  job_id last_id = 0;
+  std::deque<job_ptr> ready;
+  std::optional<std::shared_ptr<waiting_lease>> waiting;
+  std::map<job_id, bool> leased;
+  std::map<job_id, bool> cancelled;
+  std::map<job_id, std::vector<word>> words;
+  std::optional<error> broken;
+  std::optional<error> refusal;
+  bool holds_acks = false;
+  bool holds_extensions = false;
+  bool races = false;
+  std::vector<std::pair<promise<std::vector<void_result>>, std::vector<ack_item>>> held_acks;
+  std::vector<std::pair<promise<result<extension>>, extension>> held_extensions;
+  std::vector<std::size_t> ack_calls;
+  std::size_t leases_asked = 0, extensions = 0, most_asked = 0;
+};
+
+class fake_source final : public work_source {
+ public:
+  using leases = result<std::vector<leased_job>>;
+  using ack_results = std::vector<void_result>;
+
+  explicit fake_source(time_source& time) : time_(time) {}
+
+  // ---- what a test says
+
+  job_id offer(job_spec spec) {
+    auto made = std::make_shared<job>();
+    auto held = state_.lock();
+    made->id = ++held->last_id;
+    made->spec = std::move(spec);
+    held->ready.push_back(made);
+    const job_id id = made->id;
+    serve(*held);
+    return id;
+  }
+  // From now on every call ends with this; none: they work again.
+  void break_down(std::optional<error> why) {
+    auto held = state_.lock();
+    held->broken = std::move(why);
+    if (held->broken) answer_waiting(*held, *held->broken);
+  }
+  // The next extension of this job says that it was cancelled; or that its lease is lost.
+  void cancel(job_id id) { state_.lock()->cancelled[id] = true; }
+  void lose(job_id id) { state_.lock()->leased.erase(id); }
+  // Acks are not answered until `answer_acks`.
+  void hold_acks() { state_.lock()->holds_acks = true; }
+  void answer_acks() {
+    auto held = state_.lock();
+    held->holds_acks = false;
+    for (auto& [answer, items] : std::exchange(held->held_acks, {})) {
+      answer.set_value(take_acks(*held, items));
+    }
+  }
+  // Extensions are made, and not answered until `answer_extensions`.
+  void hold_extensions() { state_.lock()->holds_extensions = true; }
+  void answer_extensions() {
+    auto held = state_.lock();
+    held->holds_extensions = false;
+    for (auto& [answer, how] : std::exchange(held->held_extensions, {})) answer.set_value(how);
+  }
+  // The next ack is refused so.
+  void refuse_ack(error why) { state_.lock()->refusal = std::move(why); }
+  // A lease that was asked to stop is answered with what is ready all the same, as one whose jobs
+  // were on their way already.
+  void race_stopped_leases() { state_.lock()->races = true; }
+
+  // ---- what it was told
+
+  // Empty: nothing yet.
+  std::string ended(job_id id) const {
+    const auto held = state_.lock();
+    const auto found = held->words.find(id);
+    return found == held->words.end() ? "" : found->second.back().what;
+  }
+  word said(job_id id) const { return state_.lock()->words.at(id).back(); }
+  std::size_t words_about(job_id id) const {
+    const auto held = state_.lock();
+    const auto found = held->words.find(id);
+    return found == held->words.end() ? 0 : found->second.size();
+  }
+  std::size_t words() const { return state_.lock()->words.size(); }
+  std::size_t leases_asked() const { return state_.lock()->leases_asked; }
+  std::size_t extensions() const { return state_.lock()->extensions; }
+  std::size_t most_asked() const { return state_.lock()->most_asked; }
+  bool has_waiting_lease() const { return state_.lock()->waiting.has_value(); }
+  std::vector<std::size_t> ack_calls() const { return state_.lock()->ack_calls; }
+
+  // ---- the port
+
+  future<leases> lease(lease_request what, wait_limits limits) override {
+    auto held = state_.lock();
+    ++held->leases_asked;
+    held->most_asked = std::max(held->most_asked, what.max);
+    if (held->broken) return make_ready_future<leases>(*held->broken);
+    auto call = std::make_shared<waiting_lease>();
+    call->max = what.max;
+    call->lease_for = what.lease_for;
+    auto answer = call->answer.get_future();
+    held->waiting = call;
+    serve(*held);
+    if (!held->waiting) return answer;
+    call->deadline = after(limits.deadline).then([this, call] {
+      end(call, {error_code::timed_out, "no job"});
+    });
+    // In a function of its own: the token may ask at once, on this thread.
+    auto token = limits.stop;
+    { auto let_go = std::move(held); }
+    call->on_stop.emplace(token, [this, call = std::weak_ptr(call)] {
+      if (const auto still = call.lock()) end(still, {error_code::stopped, "stopped"});
+    });
+    return answer;
+  }
+
+  future<result<extension>> extend(lease_ref lease, milliseconds by) override {
+    using answer = result<extension>;
+    auto held = state_.lock();
+    ++held->extensions;
+    if (held->broken) return make_ready_future<answer>(*held->broken);
+    if (!held->leased.contains(lease.job)) return make_ready_future<answer>(lost());
+    const auto lasts = by > milliseconds(0) ? by : milliseconds(60'000);
+    const extension how{.until = time_.now() + lasts, .cancelled = held->cancelled[lease.job]};
+    if (!held->holds_extensions) return make_ready_future<answer>(how);
+    promise<answer> p;
+    auto later = p.get_future();
+    held->held_extensions.emplace_back(std::move(p), how);
+    return later;
+  }
+
+  future<ack_results> ack_many(std::vector<ack_item> items) override {
+    auto held = state_.lock();
+    held->ack_calls.push_back(items.size());
+    if (held->holds_acks) {
+      promise<ack_results> p;
+      auto answer = p.get_future();
+      held->held_acks.emplace_back(std::move(p), std::move(items));
+      return answer;
+    }
+    return make_ready_future<ack_results>(take_acks(*held, items));
+  }
+
+  future<result<fail_receipt>> fail(lease_ref lease, failure why) override {
+    using answer = result<fail_receipt>;
+    auto held = state_.lock();
+    if (held->broken) return make_ready_future<answer>(*held->broken);
+    if (held->leased.erase(lease.job) == 0) return make_ready_future<answer>(lost());
+    held->words[lease.job].push_back({.what = "failed", .why = std::move(why)});
+    return make_ready_future<answer>(fail_receipt{});
+  }
+
+  future<void_result> release(lease_ref lease, give_back how) override {
+    auto held = state_.lock();
+    if (held->broken) return make_ready_future<void_result>(*held->broken);
+    if (held->leased.erase(lease.job) == 0) return make_ready_future<void_result>(lost());
+    held->words[lease.job].push_back({.what = "released", .how = how});
+    return make_ready_future<void_result>(done{});
+  }
+
+ private:
+  static error lost() { return {error_code::lease_lost, "the lease is lost"}; }
+
+  std::vector<leased_job> take_ready(fake_state& s, std::size_t max, milliseconds lease_for) {
+    std::vector<leased_job> jobs;
+    while (!s.ready.empty() && jobs.size() < max) {
+      const job_ptr it = s.ready.front();
+      s.ready.pop_front();
+      s.leased[it->id] = true;
+      const auto lasts = lease_for > milliseconds(0)            ? lease_for
+                         : it->spec.lease_for > milliseconds(0) ? it->spec.lease_for
+                                                                : milliseconds(60'000);
+      jobs.push_back({.it = it, .key = it->id, .attempt = 1, .until = time_.now() + lasts});
+    }
+    return jobs;
+  }
+
+  static std::shared_ptr<waiting_lease> take_waiting(fake_state& s) {
+    auto call = *std::exchange(s.waiting, std::nullopt);
+    if (call->deadline.valid()) call->deadline.cancel();
+    return call;
+  }
+
+  void serve(fake_state& s) {
+    if (!s.waiting || s.ready.empty()) return;
+    const auto call = take_waiting(s);
+    call->answer.set_value(take_ready(s, call->max, call->lease_for));
+  }
+
+  void answer_waiting(fake_state& s, const error& why) {
+    if (s.waiting) take_waiting(s)->answer.set_value(why);
+  }
+
+  void end(const std::shared_ptr<waiting_lease>& call, const error& why) {
+    auto held = state_.lock();
+    if (held->waiting != call) return;
+    (void)take_waiting(*held);
+    if (held->races) {
+      held->ready.push_back(
+          std::make_shared<job>(job{.id = ++held->last_id, .spec = {.kind = "late"}}));
+      call->answer.set_value(take_ready(*held, call->max, call->lease_for));
+      return;
+    }
+    call->answer.set_value(why);
+  }
+
+  ack_results take_acks(fake_state& s, const std::vector<ack_item>& items) {
+    ack_results results;
+    for (const ack_item& item : items) {
+      if (s.broken) {
+        results.emplace_back(*s.broken);
+      } else if (s.refusal) {
+        results.emplace_back(*std::exchange(s.refusal, std::nullopt));
+      } else if (s.leased.erase(item.lease.job) == 0) {
+        results.emplace_back(lost());
+      } else {
+        s.words[item.lease.job].push_back({.what = "acked", .value = item.result});
+        results.emplace_back(done{});
+      }
+    }
+    return results;
+  }
+
+  time_source& time_;
+  mutable guarded<fake_state> state_;
+};
+
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/worker/testing/fake_source.hpp"
+#include "jobs/worker/worker.hpp"
+#include "sluice/base/testing/eventually.hpp"
+
+namespace sluice::jobs::testing {
+
+// A worker on a fake source, in a time that stands still. `w` is made by the first use, so that a
+// test can set options before.
+class worker_test : public ::testing::Test {
+ protected:
+  worker& w() {
+    if (!worker_) {
+      options_.time = &time_;
+      options_.name = "w1";
+      options_.seed = 1;
+      options_.on_event = [this](const worker_event& e) { events_.lock()->push_back(e); };
+      worker_.emplace(source_, options_);
+    }
+    return *worker_;
+  }
+  void wait_until_ended(job_id id) {
+    sluice::testing::eventually([&] { return !source_.ended(id).empty(); },
+                                "the source to hear of the job");
+  }
+  // The coordinator has done what there was to do and waits, and so does its lease if it has one.
+  void wait_until_quiet(std::size_t timers) {
+    sluice::testing::eventually([&] { return time_.timers().pending() >= timers; },
+                                "the worker to wait for time");
+  }
+  std::size_t count(worker_event::what kind) const {
+    const auto held = events_.lock();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(*held, [&](const auto& e) { return e.kind == kind; }));
+  }
+  std::string message_of(worker_event::what kind) const {
+    const auto held = events_.lock();
+    for (const auto& e : *held) {
+      if (e.kind == kind) return e.message;
+    }
+    return {};
+  }
+  manual_time time_;
+  fake_source source_{time_};
+  worker_options options_;
+  guarded<std::vector<worker_event>> events_;
+  std::optional<worker> worker_;  // ends first
+};
+
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,70 @@
+#include "jobs/worker/work_source.hpp"
+
+#include <utility>
+
+#include "jobs/client/client.hpp"
+#include "jobs/engine/engine.hpp"
+#include "sluice/future/promise.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+class engine_source final : public work_source {
+ public:
+  explicit engine_source(engine& here) : engine_(here) {}
+
+  future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits) override {
+    return engine_.lease(std::move(what), std::move(limits));
+  }
+  future<result<extension>> extend(lease_ref lease, milliseconds by) override {
+    return make_ready_future<result<extension>>(engine_.extend(lease, by));
+  }
+  future<std::vector<void_result>> ack_many(std::vector<ack_item> items) override {
+    return engine_.ack_many(std::move(items));
+  }
+  future<result<fail_receipt>> fail(lease_ref lease, failure why) override {
+    return engine_.fail(lease, std::move(why));
+  }
+  future<void_result> release(lease_ref lease, give_back how) override {
+    return engine_.release(lease, how);
+  }
+
+ private:
+  engine& engine_;
+};
+
+class client_source final : public work_source {
+ public:
+  explicit client_source(client& there) : client_(there) {}
+
+  future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits) override {
+    return client_.async_lease(std::move(what), std::move(limits));
+  }
+  future<result<extension>> extend(lease_ref lease, milliseconds by) override {
+    return client_.async_extend(lease, by);
+  }
+  future<std::vector<void_result>> ack_many(std::vector<ack_item> items) override {
+    return client_.async_ack_many(std::move(items));
+  }
+  future<result<fail_receipt>> fail(lease_ref lease, failure why) override {
+    return client_.async_fail(lease, std::move(why));
+  }
+  future<void_result> release(lease_ref lease, give_back how) override {
+    return client_.async_release(lease, how);
+  }
+
+ private:
+  client& client_;
+};
+
+}  // namespace
+
+std::unique_ptr<work_source> work_from(engine& here) {
+  return std::make_unique<engine_source>(here);
+}
+
+std::unique_ptr<work_source> work_from(client& there) {
+  return std::make_unique<client_source>(there);
+}
+
+}  // namespace sluice::jobs
