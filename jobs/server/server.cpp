@@ -1,0 +1,318 @@
+#include "jobs/server/server.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stop_token>
+#include <utility>
+
+#include "jobs/http/http_server.hpp"
+#include "jobs/json/text.hpp"
+#include "jobs/server/event_log.hpp"
+#include "jobs/store/memory/memory_store.hpp"
+#include "jobs/store/sqlite/sqlite_store.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Jobs carry what their producers put in: only this user may read them.
+constexpr mode_t private_folder = 0700;
+
+// For answers that are under way when all else is done; a client that does not read them has lost
+// nothing but the answer.
+constexpr milliseconds last_answers{5'000};
+
+error cannot_use(const std::string& folder, int why, std::string_view advice) {
+  const error_code code = why == ENOENT   ? error_code::not_found
+                          : why == ENOSPC ? error_code::disk_full
+                                          : error_code::io_error;
+  return {code, "cannot keep jobs in the folder " + folder + ": " + std::strerror(why) + "; " +
+                    std::string(advice)};
+}
+
+void_result prepare_folder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), private_folder) != 0 && errno != EEXIST) {
+    return cannot_use(folder, errno, "make the folder above it, or name another place with --data");
+  }
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) {
+    return cannot_use(folder, errno, "name another place with --data");
+  }
+  if (!S_ISDIR(found.st_mode)) {
+    return cannot_use(folder, ENOTDIR, "--data takes a folder, in which the file is made");
+  }
+  if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return cannot_use(folder, errno,
+                      "let user " + std::to_string(::geteuid()) +
+                          " read and write it, or name another place with --data");
+  }
+  return done{};
+}
+
+result<std::unique_ptr<store>> open_store(const server_options& o) {
+  if (o.memory) return make_memory_store();
+  if (auto ready = prepare_folder(o.data); !ready) return ready.error();
+  return open_sqlite({.path = (fs::path(o.data) / "jobs.db").string(), .sync = o.sync});
+}
+
+std::string_view name_of(int signal) {
+  switch (signal) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    default:
+      return "a signal";
+  }
+}
+
+queue_counts sum_of(const std::vector<queue_info>& queues) {
+  queue_counts sum;
+  for (const queue_info& q : queues) {
+    sum.ready += q.counts.ready;
+    sum.scheduled += q.counts.scheduled;
+    sum.running += q.counts.running;
+    sum.retrying += q.counts.retrying;
+    sum.dead += q.counts.dead;
+  }
+  return sum;
+}
+
+// As one word of a shell's line.
+std::string for_shell(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("/._-+@%:,=").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string_view loss_of(const server_options& o) {
+  if (o.memory) return "nothing is kept: all jobs are gone when this ends";
+  switch (o.sync) {
+    case sync_mode::full:
+      return "a job is on the disk before it is acknowledged";
+    case sync_mode::interval:
+      return "a power cut may lose what came in the last sync interval";
+    case sync_mode::off:
+      break;
+  }
+  return "a power cut may lose what the system had not yet written";
+}
+
+}  // namespace
+
+class server::impl {
+ public:
+  explicit impl(server_options o) : options_(std::move(o)), log_(options_.log) {}
+  ~impl() {
+    hurry_.request_stop();
+    stopping_ = {};  // joins
+    stop();
+  }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  void_result open();
+  void_result listen();
+  ending serve(signal_watch& signals);
+
+  std::string url() const { return "http://" + to_string(address()); }
+  const listen_address& address() const { return options_.listen; }  // with the port it got
+  std::string banner(std::string_view program) const;
+
+ private:
+  void raise_descriptor_limit();
+  void tell_health(const health& now);
+  void shut_down();
+  void stop();
+
+  server_options options_;
+  event_log log_;
+  std::unique_ptr<engine> engine_;
+  std::unique_ptr<http_server> http_;  // goes before the engine that it calls
+  std::stop_source hurry_;             // waits for no more workers
+  seam::thread stopping_;
+};
+
+void_result server::impl::open() {
+  const auto began = seam::now();
+  auto keep = open_store(options_);
+  if (!keep) return keep.error();
+  engine_options e = options_.engine;
+  if (!options_.memory && options_.sync == sync_mode::interval) {
+    e.flush_every = options_.sync_interval;
+  }
+  e.on_health = [this](const health& now) { tell_health(now); };
+  auto opened = engine::open(std::move(*keep), std::move(e));
+  if (!opened) return opened.error();
+  engine_ = std::move(*opened);
+
+  if (options_.memory) {
+    log_.warn("nothing is stored", {{"memory", "as much as the jobs take that wait"},
+                                    {"bound", "sluice queues set NAME --capacity-bytes SIZE"}});
+  }
+  const auto queues = engine_->queues();
+  const queue_counts sum = sum_of(queues);
+  log_.info("store open",
+            {{"store", engine_->describe_store()},
+             {"queues", queues.size()},
+             {"ready", sum.ready},
+             {"scheduled", sum.scheduled},
+             {"retrying", sum.retrying},
+             {"leased", sum.running},
+             {"dead", sum.dead},
+             {"took", std::chrono::duration_cast<milliseconds>(seam::now() - began)}});
+  return done{};
+}
+
+void_result server::impl::listen() {
+  raise_descriptor_limit();
+  http_server_options o;
+  o.address = options_.listen.host;
+  o.port = options_.listen.port;
+  o.version = SLUICE_VERSION;
+  o.connections_max = options_.connections_max;
+  o.body_bytes_max = options_.body_bytes_max;
+  http_ = std::make_unique<http_server>(std::move(o));
+  const auto port = http_->start(*engine_);
+  if (!port) {
+    http_.reset();
+    return port.error();
+  }
+  options_.listen.port = *port;
+  log_.info("listening", {{"url", url()}, {"pid", ::getpid()}});
+  return done{};
+}
+
+// Every connection is a descriptor, and many systems let a program have 1024 until it asks.
+void server::impl::raise_descriptor_limit() {
+  constexpr std::size_t others = 64;  // the store's files, the log, what the system libraries open
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = options_.connections_max + others;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted) {
+    options_.connections_max = limit.rlim_cur > 2 * others ? limit.rlim_cur - others : others;
+    log_.warn("fewer connections than asked for",
+              {{"connections", options_.connections_max}, {"descriptors", limit.rlim_cur}});
+  }
+}
+
+void server::impl::tell_health(const health& now) {
+  if (now.takes_pushes) {
+    log_.info("store works again", {{"pushes", "taken"}});
+  } else {
+    log_.error("store fails",
+               {{"pushes", "refused"}, {"code", to_string(now.code)}, {"reason", now.reason}});
+  }
+}
+
+server::ending server::impl::serve(signal_watch& signals) {
+  const int first = signals.wait().number;
+  log_.info("shutting down", {{"signal", name_of(first)},
+                              {"leased", engine_->stats().running},
+                              {"grace", options_.shutdown_grace}});
+  // On a thread of its own: a second signal is heard whatever this waits for, be it a worker, a
+  // client that does not read, or a disk that does not answer.
+  stopping_ = seam::thread([this, &signals] {
+    shut_down();
+    signals.interrupt();
+  });
+  if (const auto woken = signals.wait(); woken.what == signal_watch::woken::by::signal) {
+    log_.warn("ending at once",
+              {{"signal", name_of(woken.number)}, {"leased", engine_->stats().running}});
+    hurry_.request_stop();
+    return {true, woken.number};
+  }
+  stopping_ = {};  // joins
+  return {false, first};
+}
+
+void server::impl::shut_down() {
+  const auto began = seam::now();
+  http_->close_intake();
+  engine_->close();
+  const auto limits = wait_limits(deadline::after(options_.shutdown_grace), hurry_.get_token());
+  if (engine_->drained(limits).get() == status::timed_out) {
+    log_.warn("workers did not finish in time", {{"leased", engine_->stats().running}});
+  }
+  log_.info("closing connections", {{"within", last_answers}});
+  stop();
+  log_.info("stopped", {{"took", std::chrono::duration_cast<milliseconds>(seam::now() - began)}});
+}
+
+void server::impl::stop() {
+  // HTTP first: an answer may still wait for a commit.
+  if (http_ != nullptr) http_->stop(deadline::after(last_answers));
+  if (engine_ != nullptr) engine_->stop();
+}
+
+std::string server::impl::banner(std::string_view program) const {
+  const std::string sluice = for_shell(program);
+  const queue_counts sum = sum_of(engine_->queues());
+  const std::string at = url();
+  const std::string flag = address() == listen_address{} ? "" : " --url " + at;
+  std::string text = "sluice " SLUICE_VERSION " listens on " + at + "\n\n";
+  text += "  store    " + engine_->describe_store() + "\n";
+  text += "           " + std::string(loss_of(options_)) + "\n";
+  text += "  waiting  " + std::to_string(sum.ready) + " ready, " + std::to_string(sum.scheduled) +
+          " scheduled, " + std::to_string(sum.retrying) + " to be retried; " +
+          std::to_string(sum.dead) + " dead\n\n";
+  text += "Push a first job, from any language:\n";
+  text += "  curl " + at + R"(/v1/jobs -d '{"kind":"hello","args":{"name":"Ada"}}')" + "\n";
+  text += "Work it with a program, in any language:\n";
+  text += "  " + sluice + " work --exec cat" + flag + "\n";
+  text += "See what there is:\n";
+  text += "  " + sluice + " queues" + flag + "\n\n";
+  text += "Ctrl-C ends it when workers have finished, after at most " +
+          format_duration(options_.shutdown_grace) + "; a second one at once.\n";
+  return text;
+}
+
+result<std::unique_ptr<server>> server::open(server_options options) {
+  if (auto valid = validate(options); !valid) return valid.error();
+  auto it = std::make_unique<impl>(std::move(options));
+  if (auto opened = it->open(); !opened) return opened.error();
+  return std::unique_ptr<server>(new server(std::move(it)));
+}
+
+server::server(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
+
+server::~server() = default;
+
+void_result server::listen() {
+  return impl_->listen();
+}
+
+std::uint16_t server::port() const {
+  return impl_->address().port;
+}
+
+std::string server::url() const {
+  return impl_->url();
+}
+
+std::string server::banner(std::string_view program) const {
+  return impl_->banner(program);
+}
+
+server::ending server::serve(signal_watch& signals) {
+  return impl_->serve(signals);
+}
+
+}  // namespace sluice::jobs

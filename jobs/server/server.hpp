@@ -1,0 +1,67 @@
+#pragma once
+
+// The job server as a whole: a store, the engine on it, and HTTP in front. This is the only place
+// that names concrete parts.
+//
+// Guarantees: `open` takes the store and makes sure that nobody else has it; only then does
+// `listen` take the address, so that nobody is answered by a server that cannot serve. `serve`
+// returns when the server has ended, and says how. What was acknowledged is durable whatever ends
+// the process: shutting down in order only spares workers from doing something twice. Threads: the
+// engine's committing thread and those of HTTP; the caller of `serve` sleeps.
+//
+//     signal_watch signals({SIGTERM, SIGINT});
+//     auto server = server::open({.data = "data"});
+//     if (!server) return complain(server.error());
+//     if (auto listens = (*server)->listen(); !listens) return complain(listens.error());
+//     std::puts((*server)->banner().c_str());
+//     auto end = (*server)->serve(signals);
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "jobs/engine/engine.hpp"
+#include "jobs/model/result.hpp"
+#include "jobs/server/server_options.hpp"
+#include "jobs/server/signal_watch.hpp"
+
+namespace sluice::jobs {
+
+class server {
+ public:
+  // invalid: the options; not_found, io_error: the data folder; locked, corrupt, disk_full,
+  // io_error: the store.
+  static result<std::unique_ptr<server>> open(server_options options);
+  ~server();  // in order, without waiting for leases
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  // invalid, or io_error when the address cannot be had. Once.
+  void_result listen();
+  std::uint16_t port() const;  // after listen
+  std::string url() const;     // http://127.0.0.1:7433
+  // What a person wants to know who has just started it, and how to push and work a first job:
+  // lines for a shell, with `program` as the shell finds it.
+  std::string banner(std::string_view program = "sluice") const;
+
+  struct ending {
+    // A second signal: the caller should end the process without further ado, since what is left
+    // (waiting for workers, saving their leases) was given up. Nothing acknowledged is lost.
+    bool at_once = false;
+    int signal = 0;  // that ended it
+  };
+  // Until a signal. Then: no pushes and no leases any more, calls that wait are answered; workers
+  // may extend, ack and fail until nothing is leased, up to options::shutdown_grace; the leases
+  // that are left are saved, all is committed and the store closed. A second signal is heard at any
+  // time of that. `signals` must outlive the server.
+  ending serve(signal_watch& signals);
+
+ private:
+  class impl;
+  explicit server(std::unique_ptr<impl> it);
+
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace sluice::jobs

@@ -1,0 +1,79 @@
+// Addresses from the command line.
+#include "jobs/server/server_options.hpp"
+
+#include <gtest/gtest.h>
+
+namespace sluice::jobs {
+namespace {
+
+TEST(ListenAddress, IsReadFromHostAndPort) {
+  EXPECT_EQ(parse_listen_address("127.0.0.1:80").value(), (listen_address{"127.0.0.1", 80}));
+  EXPECT_EQ(parse_listen_address("localhost:0").value(), (listen_address{"localhost", 0}));
+  EXPECT_EQ(parse_listen_address("[::1]:9").value(), (listen_address{"::1", 9}));
+  EXPECT_EQ(parse_listen_address(":9000").value(), (listen_address{"127.0.0.1", 9000}));
+  EXPECT_EQ(parse_listen_address("127.0.0.2").value(), (listen_address{"127.0.0.2", 7433}));
+  EXPECT_EQ(parse_listen_address("::1").value(), (listen_address{"::1", 7433}));
+}
+
+TEST(ListenAddress, IsRefusedWhenOthersCouldReachIt) {
+  for (const char* open : {"0.0.0.0:80", "10.0.0.1:80", "[::]:80", "example.com:80", "*:80"}) {
+    const auto refused = parse_listen_address(open);
+    ASSERT_FALSE(refused) << open;
+    EXPECT_EQ(refused.error().code, error_code::invalid);
+    EXPECT_NE(refused.error().message.find("no authentication"), std::string::npos);
+  }
+}
+
+TEST(ListenAddress, IsRefusedWhenItIsNone) {
+  for (const char* wrong :
+       {"127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1", "[::1:80", "[::1]80"}) {
+    EXPECT_FALSE(parse_listen_address(wrong)) << wrong;
+  }
+}
+
+TEST(ListenAddress, IsWrittenAsInAUrl) {
+  EXPECT_EQ(to_string(listen_address{"127.0.0.1", 80}), "127.0.0.1:80");
+  EXPECT_EQ(to_string(listen_address{"::1", 80}), "[::1]:80");
+}
+
+TEST(ServerOptions, AreFineAsTheyAre) {
+  EXPECT_TRUE(validate(server_options{}));
+}
+
+TEST(ServerOptions, AreRefusedWhenTheyMakeNoSenseAndSayWhatDoes) {
+  const auto complaint = [](auto change) {
+    server_options o;
+    change(o);
+    const auto valid = validate(o);
+    return valid ? "" : valid.error().message;
+  };
+  using o = server_options;
+  const auto every = [](sync_mode sync, milliseconds interval) {
+    return [=](o& x) {
+      x.sync = sync;
+      x.sync_interval = interval;
+    };
+  };
+  EXPECT_EQ(complaint(every(sync_mode::interval, milliseconds(0))),
+            "--sync-interval is from 1ms to 1h");
+  EXPECT_EQ(complaint(every(sync_mode::interval, milliseconds(3'600'001))),
+            "--sync-interval is from 1ms to 1h");
+  EXPECT_EQ(complaint(every(sync_mode::interval, milliseconds(1))), "");
+  EXPECT_EQ(complaint(every(sync_mode::full, milliseconds(0))), "") << "it is not used";
+  EXPECT_EQ(complaint([](o& x) { x.body_bytes_max = 0; }), "--max-body is from 1KB to 1GB");
+  EXPECT_EQ(complaint([](o& x) { x.body_bytes_max = (std::size_t{1} << 30) + 1; }),
+            "--max-body is from 1KB to 1GB");
+  EXPECT_EQ(complaint([](o& x) { x.connections_max = 0; }),
+            "--max-connections is from 1 to 1000000");
+  EXPECT_EQ(complaint([](o& x) { x.engine.window_bytes_max = 0; }), "--window is from 64KB to 1TB");
+  EXPECT_EQ(complaint([](o& x) { x.engine.queues_max = 0; }), "--max-queues is from 1 to 10000000");
+  EXPECT_EQ(complaint([](o& x) { x.engine.running_max = 0; }),
+            "--max-leases is from 1 to 10000000");
+  EXPECT_EQ(complaint([](o& x) { x.engine.waiting_max = 10'000'001; }),
+            "--max-waiting is from 1 to 10000000");
+  EXPECT_EQ(complaint([](o& x) { x.shutdown_grace = milliseconds(86'400'001); }),
+            "--shutdown-grace is from 0s to 1d");
+}
+
+}  // namespace
+}  // namespace sluice::jobs
