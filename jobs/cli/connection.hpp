@@ -1,0 +1,25 @@
+#pragma once
+
+// How every command that asks a server does so, and says what went wrong.
+
+#include <utility>
+
+#include "jobs/cli/arguments.hpp"
+#include "jobs/cli/console.hpp"
+#include "jobs/client/client.hpp"
+
+namespace sluice::jobs::cli {
+
+inline result<client> connect(const connection_arguments& to) {
+  return client::open({.url = to.url, .user_agent = "sluice-cli"});
+}
+
+// Opens a client and gives it to `ask`, which returns the exit code.
+template <class Ask>
+int with_client(const connection_arguments& at, const console& to, Ask ask) {
+  auto server = connect(at);
+  if (!server) return static_cast<int>(to.complain(server.error()));
+  return static_cast<int>(ask(*server));
+}
+
+}  // namespace sluice::jobs::cli

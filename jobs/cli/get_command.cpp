@@ -1,0 +1,80 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobs/cli/commands.hpp"
+#include "jobs/cli/connection.hpp"
+#include "jobs/cli/words.hpp"
+#include "jobs/json/codec.hpp"
+#include "jobs/json/text.hpp"
+
+namespace sluice::jobs::cli {
+namespace {
+
+std::string shown(const payload& p) {
+  if (p.type == content_type::json) return p.data;
+  return "(" + byte_size(p.data.size()) + " of bytes; --json has them as base64)";
+}
+
+std::string when(unix_time t) {
+  return format_time(t) + " (" + ago(t, real_time().now()) + ")";
+}
+
+std::string errors_of(const job& j) {
+  std::string text;
+  for (const attempt_error& e : j.errors) {
+    text += "  attempt " + std::to_string(e.attempt) + ", " + when(e.at) + "\n";
+    text += "    " + (e.type.empty() ? "" : e.type + ": ") + e.message + "\n";
+    if (!e.backtrace.empty()) text += e.backtrace + "\n";
+  }
+  return text;
+}
+
+void print_job(const job& j, const console& to) {
+  const text_style& style = to.style();
+  to.line(style.bold("job " + std::to_string(j.id)) + " " + j.spec.kind + ", " +
+          coloured(j.state, style));
+  std::vector<std::pair<const char*, std::string>> rows = {{"queue", j.spec.queue}};
+  if (j.spec.priority != 0) rows.emplace_back("priority", std::to_string(j.spec.priority));
+  rows.emplace_back("attempts", std::to_string(j.attempts) + " of " +
+                                    std::to_string(j.spec.retry.attempts_max) + " have ended");
+  rows.emplace_back("created", when(j.created_at));
+  if (j.state == job_state::scheduled || j.state == job_state::retrying) {
+    rows.emplace_back("due", when(j.due_at));
+  }
+  if (j.ended_at != unix_time{}) rows.emplace_back("ended", when(j.ended_at));
+  if (has_ended(j.state) && j.due_at != unix_time{})
+    rows.emplace_back("kept until", when(j.due_at));
+  if (!j.spec.unique.key.empty()) rows.emplace_back("unique", j.spec.unique.key);
+  if (!j.spec.metadata.empty()) rows.emplace_back("metadata", j.spec.metadata);
+  rows.emplace_back("args", shown(j.spec.args));
+  if (j.result) rows.emplace_back("result", shown(*j.result));
+  for (const auto& [name, value] : rows) {
+    std::string title = name;
+    title.append(12 - title.size(), ' ');
+    to.line("  " + style.faint(title) + value);
+  }
+  to.print(errors_of(j));
+}
+
+exit_code code_of_end(const job& j) {
+  return j.state == job_state::done ? exit_code::ok : exit_code::failed;
+}
+
+}  // namespace
+
+int run(const get_arguments& what, const console& to) {
+  return with_client(what.to, to, [&](client& server) {
+    const result<job> found =
+        what.wait ? server.wait(what.id, deadline::after(*what.wait)) : server.get(what.id);
+    if (!found) return to.complain(found.error());
+    if (what.to.json) {
+      to.line(json::to_json(*found));
+    } else {
+      print_job(*found, to);
+    }
+    return what.wait ? code_of_end(*found) : exit_code::ok;
+  });
+}
+
+}  // namespace sluice::jobs::cli

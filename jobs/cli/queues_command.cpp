@@ -1,0 +1,127 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobs/cli/commands.hpp"
+#include "jobs/cli/connection.hpp"
+#include "jobs/cli/words.hpp"
+#include "jobs/json/codec.hpp"
+#include "jobs/json/text.hpp"
+
+namespace sluice::jobs::cli {
+namespace {
+
+void print_all(const std::vector<queue_info>& queues, const console& to) {
+  if (queues.empty()) {
+    to.note("there are no queues yet: the first push makes one");
+    return;
+  }
+  constexpr auto right = table::align::right;
+  table t({{"QUEUE"},
+           {"READY", right},
+           {"SCHEDULED", right},
+           {"RUNNING", right},
+           {"RETRYING", right},
+           {"DEAD", right},
+           {"DONE", right},
+           {"SIZE", right},
+           {""}});
+  for (const queue_info& q : queues) {
+    const queue_counts& n = q.counts;
+    t.add({q.name, grouped(n.ready), grouped(n.scheduled), grouped(n.running), grouped(n.retrying),
+           grouped(n.dead), grouped(n.done), byte_size(n.bytes), q.options.paused ? "paused" : ""});
+  }
+  to.print(t.text(to.style()));
+}
+
+void print_one(const queue_info& q, const console& to) {
+  const queue_options& o = q.options;
+  const queue_counts& n = q.counts;
+  const text_style& style = to.style();
+  to.line(style.bold(q.name) + (o.paused ? " " + style.yellow("paused") : ""));
+  const auto row = [&](std::string name, const std::string& value) {
+    name.append(14 - name.size(), ' ');
+    to.line("  " + style.faint(name) + value);
+  };
+  row("jobs", grouped(n.ready) + " ready, " + grouped(n.scheduled) + " scheduled, " +
+                  grouped(n.running) + " running, " + grouped(n.retrying) + " retrying");
+  row("ended", grouped(n.done) + " done, " + grouped(n.dead) + " dead, " + grouped(n.cancelled) +
+                   " cancelled");
+  row("capacity", grouped(n.unfinished()) + " of " + grouped(o.capacity_jobs) + " jobs, " +
+                      byte_size(n.bytes) + " of " + byte_size(o.capacity_bytes));
+  row("when full", std::string(to_string(o.when_full)));
+  row("lease for", format_duration(o.lease_for));
+  row("keep done", format_duration(o.keep_done));
+  row("keep results", format_duration(o.keep_results));
+  row("keep dead", format_duration(o.keep_dead));
+}
+
+exit_code show(const result<queue_info>& q, bool as_json, const console& to) {
+  if (!q) return to.complain(q.error());
+  if (as_json) {
+    to.line(json::to_json(*q));
+  } else {
+    print_one(*q, to);
+  }
+  return exit_code::ok;
+}
+
+exit_code list(client& server, bool as_json, const console& to) {
+  const auto queues = server.queues();
+  if (!queues) return to.complain(queues.error());
+  if (as_json) {
+    to.line(json::to_json(*queues));
+  } else {
+    print_all(*queues, to);
+  }
+  return exit_code::ok;
+}
+
+exit_code purge(client& server, const queues_arguments& what, const console& to) {
+  const auto q = server.queue(what.name);
+  if (!q) return to.complain(q.error());
+  if (!what.yes) {
+    if (!to.is_interactive()) {
+      return to.complain(exit_code::bad_usage,
+                         "purge forgets jobs for good; say --yes, there is nobody to ask here");
+    }
+    const queue_counts& n = q->counts;
+    const std::uint64_t jobs = n.ready + n.scheduled + n.retrying + n.done + n.dead + n.cancelled;
+    if (!to.confirms("Forget all " + counted(jobs, "job", "jobs") + " of " + what.name +
+                     " that are not running?")) {
+      return to.complain(exit_code::failed, "nothing was purged");
+    }
+  }
+  to.progress("purging " + what.name + " ...");
+  const auto purged = server.purge(what.name);
+  to.progress("");
+  if (!purged) return to.complain(purged.error());
+  to.line(what.to.json ? json::to_json(json::purge_receipt{*purged})
+                       : "purged " + counted(*purged, "job", "jobs"));
+  return exit_code::ok;
+}
+
+}  // namespace
+
+int run(const queues_arguments& what, const console& to) {
+  using action = queues_arguments::action;
+  return with_client(what.to, to, [&](client& server) {
+    switch (what.what) {
+      case action::list:
+        return list(server, what.to.json, to);
+      case action::show:
+        return show(server.queue(what.name), what.to.json, to);
+      case action::set:
+        return show(server.configure(what.name, what.patch), what.to.json, to);
+      case action::pause:
+        return show(server.configure(what.name, {.paused = true}), what.to.json, to);
+      case action::resume:
+        return show(server.configure(what.name, {.paused = false}), what.to.json, to);
+      case action::purge:
+        break;
+    }
+    return purge(server, what, to);
+  });
+}
+
+}  // namespace sluice::jobs::cli
