@@ -1,0 +1,56 @@
+#include "tests/crash/client.hpp"
+
+#include <charconv>
+
+namespace sluice::crash {
+
+using jobs::error_code;
+
+answer answer_for(error_code code) noexcept {
+  switch (code) {
+    case error_code::io_error:
+    case error_code::corrupt:
+    case error_code::unavailable:
+      return answer::none;
+    default:
+      return answer::no;
+  }
+}
+
+std::string contents_of(const jobs::job_spec& spec) {
+  return spec.queue + " " + spec.kind + " " + std::to_string(spec.priority) + " " + spec.args.data;
+}
+
+token token_of(std::string_view args) {
+  constexpr std::string_view name = "\"token\":";
+  const auto at = args.find(name);
+  if (at == std::string_view::npos) return 0;
+  token found = 0;
+  const auto* const from = args.data() + at + name.size();
+  std::from_chars(from, args.data() + args.size(), found);
+  return found;
+}
+
+push_answer answer_of(const jobs::result<jobs::push_receipt>& made) {
+  using fate = jobs::push_receipt::fate;
+  if (!made) {
+    const auto code = made.error().code;
+    return {answer_for(code), code == error_code::duplicate, 0, std::string(to_string(code))};
+  }
+  if (made->what == fate::accepted) return {answer::yes, false, made->id, {}};
+  return {answer::no, made->what == fate::duplicate, 0, std::string(to_string(made->what))};
+}
+
+taken_job taken(const jobs::job& it, jobs::lease_ref lease) {
+  return {lease, contents_of(it.spec), token_of(it.spec.args.data),
+          it.result ? it.result->data : std::string(), 0};
+}
+
+jobs::failure failure_asked_for() {
+  jobs::failure why;
+  why.type = "crash";
+  why.message = "asked to";
+  return why;
+}
+
+}  // namespace sluice::crash

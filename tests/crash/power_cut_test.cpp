@@ -1,0 +1,158 @@
+// Everything that was acknowledged survives a power cut, with an engine and SQLite on a disk that
+// forgets, tears and reorders what was not synced. And where it was not promised, this check finds
+// the losses.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+
+#include "sluice/sync/guarded.hpp"
+#include "tests/crash/power_cycle.hpp"
+
+namespace sluice::crash {
+namespace {
+
+void print(const power_cycle_result& all) {
+  std::printf("[          ] %s\n[          ] syncs %lu, faults %lu, cut while opening %lu\n",
+              all.found.to_string().c_str(), static_cast<unsigned long>(all.syncs),
+              static_cast<unsigned long>(all.faults),
+              static_cast<unsigned long>(all.failed_openings));
+  if (!all.broken.empty()) std::printf("[          ] %s\n", all.broken.c_str());
+}
+
+constexpr int cuts_each = 20;
+
+// How many chains of cuts: more on request, fewer where a sanitizer makes each several times as
+// long.
+int times(int usual, [[maybe_unused]] int sanitized) {
+#if defined(SLUICE_CRASH_SANITIZED)
+  usual = sanitized;
+#endif
+  const char* const asked = std::getenv("SLUICE_CRASH_CUTS");
+  return asked == nullptr ? usual : std::max(1, std::atoi(asked) / cuts_each);
+}
+
+// `in_ten`: how many pushes were acknowledged in ten lives, at least and on average.
+void expect_nothing_lost(const power_cycle_result& all, std::uint64_t in_ten) {
+  print(all);
+  EXPECT_EQ(all.broken, "");
+  EXPECT_TRUE(all.found.ok());
+  EXPECT_GE(10 * all.found.acknowledged, in_ten * all.found.crashes);
+  EXPECT_GE(20 * all.found.done, in_ten * all.found.crashes);
+  EXPECT_GE(10 * all.found.redelivered, all.found.crashes) << "one in ten cuts at least";
+}
+
+TEST(power_cut_test, NothingAcknowledgedIsLost) {
+  const auto all = run_many(times(12, 4), {.cuts = cuts_each, .seed = 1000});
+  expect_nothing_lost(all, 100);
+  EXPECT_GT(all.found.extended, 0U);
+  EXPECT_GT(all.found.called_off, 0U);
+  EXPECT_GT(all.found.results, 0U);
+}
+
+TEST(power_cut_test, NothingIsLostWhenThePowerGoesAgainAtOnce) {
+  const auto all = run_many(times(5, 5), {.cuts = cuts_each, .seed = 2000, .events_max = 25});
+  expect_nothing_lost(all, 1);  // most lives end before anything is stored
+  EXPECT_GT(all.failed_openings, 0U);
+}
+
+jobs::job_spec job(int number) {
+  jobs::job_spec spec;
+  spec.queue = "alpha";
+  spec.kind = "cut";
+  spec.args.data = "{\"number\":" + std::to_string(number) + "}";
+  return spec;
+}
+
+TEST(power_cut_test, ACleanEndSurvivesWithItsLeases) {
+  faulty_disk disk;
+  jobs::lease_ref lease;
+  {
+    const auto engine = open_engine(disk, {});
+    ASSERT_TRUE(engine) << engine.error().message;
+    for (int i = 0; i < 200; ++i) ASSERT_TRUE((*engine)->push(job(i)).get());
+    const auto taken = (*engine)->lease({.queues = {"alpha"}}).get();
+    ASSERT_TRUE(taken);
+    lease = taken->front().ref();
+  }
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const auto after = disk.power_cut(seed);
+    const auto engine = open_engine(*after, {});
+    ASSERT_TRUE(engine) << engine.error().message << ", seed " << seed;
+    const auto counts = (*engine)->queue("alpha")->counts;
+    EXPECT_EQ(counts.unfinished(), 200U) << "seed " << seed;
+    EXPECT_EQ(counts.running, 1U) << "seed " << seed;
+    EXPECT_TRUE((*engine)->ack(lease).get()) << "seed " << seed;
+  }
+}
+
+TEST(power_cut_test, WithoutSyncsTheSameCheckFindsLosses) {
+  const auto all = run_many(5, {.cuts = 10, .seed = 3000, .sync = jobs::sync_mode::off});
+  print(all);
+  EXPECT_GT(all.found.lost, 0U);
+  EXPECT_GT(all.found.revived, 0U);
+}
+
+// The last sync of the log before the power went: what was answered before it is safe.
+std::uint64_t last_flush(const faulty_disk& disk) {
+  std::uint64_t last = 0;
+  for (const auto& event : disk.events()) {
+    const bool is_sync = event.what == jobs::testing::disk_event::op::sync;
+    if (is_sync && event.file == "jobs.db-wal") last = event.number;
+  }
+  return last;
+}
+
+TEST(power_cut_test, AnIntervalLosesOnlyWhatCameAfterTheLastFlush) {
+  std::uint64_t lost = 0;
+  std::uint64_t acknowledged = 0;
+  for (std::uint64_t seed = 3100; seed < 3110; ++seed) {
+    guarded<std::map<token, std::uint64_t>> answered_at;  // by events of the present disk
+    std::set<token> safe;
+    power_cycle how{.cuts = 10, .seed = seed, .sync = jobs::sync_mode::interval};
+    how.flush_every = milliseconds(2);
+    how.answered = [&](faulty_disk& disk, const auto& specs, const auto& said) {
+      const auto now = disk.now();
+      answered_at.with([&](auto& all) {
+        for (std::size_t i = 0; i < said.size(); ++i) {
+          if (said[i].how == answer::yes) all[token_of(specs[i].args.data)] = now;
+        }
+      });
+    };
+    how.before_cut = [&](faulty_disk& disk) {
+      const auto flushed = last_flush(disk);
+      answered_at.with([&](auto& all) {
+        for (const auto& [it, at] : all) {
+          if (at < flushed) safe.insert(it);
+        }
+        all.clear();
+      });
+    };
+    const auto all = run(how);
+    EXPECT_EQ(all.broken, "") << "seed " << seed;
+    EXPECT_FALSE(safe.empty()) << "seed " << seed;
+    for (const auto it : all.found.lost_jobs) {
+      EXPECT_FALSE(safe.contains(it)) << "job " << it << ", seed " << seed;
+    }
+    lost += all.found.lost;
+    acknowledged += all.found.acknowledged;
+  }
+  std::printf("[          ] acknowledged %lu, lost after the last flush %lu\n",
+              static_cast<unsigned long>(acknowledged), static_cast<unsigned long>(lost));
+  EXPECT_GT(lost, 0U);
+}
+
+TEST(power_cut_test, TheFileStaysWholeHoweverSeldomItIsSynced) {
+  for (const auto mode : {jobs::sync_mode::interval, jobs::sync_mode::off}) {
+    const auto all = run_many(times(5, 2), {.cuts = cuts_each, .seed = 3200, .sync = mode});
+    EXPECT_EQ(all.broken, "") << to_string(mode);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::crash

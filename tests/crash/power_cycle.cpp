@@ -1,0 +1,118 @@
+#include "tests/crash/power_cycle.hpp"
+
+#include <algorithm>
+#include <stop_token>
+#include <utility>
+
+#include "sluice/sync/guarded.hpp"
+#include "tests/crash/engine_client.hpp"
+#include "tests/crash/load.hpp"
+
+namespace sluice::crash {
+namespace {
+
+void add(verdict& to, const verdict& more) {
+  for (const auto count :
+       {&verdict::attempted,  &verdict::acknowledged, &verdict::refused, &verdict::unanswered,
+        &verdict::leases,     &verdict::redelivered,  &verdict::done,    &verdict::failed,
+        &verdict::dead,       &verdict::crashes,      &verdict::expired, &verdict::extended,
+        &verdict::called_off, &verdict::retried,      &verdict::results, &verdict::early,
+        &verdict::lost,       &verdict::unexpected,   &verdict::doubled, &verdict::revived,
+        &verdict::twins,      &verdict::denied}) {
+    to.*count += more.*count;
+  }
+  to.findings.insert(to.findings.end(), more.findings.begin(), more.findings.end());
+}
+
+}  // namespace
+
+jobs::result<std::unique_ptr<jobs::engine>> open_engine(const faulty_disk& on,
+                                                        const power_cycle& how) {
+  jobs::sqlite_options file;
+  file.path = "jobs.db";
+  file.sync = how.sync;
+  file.vfs = on.vfs();
+  file.checkpoint_pages = 50;  // so that cuts fall into many checkpoints
+  auto opened = jobs::open_sqlite(std::move(file));
+  if (!opened) return opened.error();
+  jobs::engine_options o;
+  o.seed = how.seed;
+  o.flush_every = how.flush_every;
+  o.probe_every = milliseconds(2);
+  return jobs::engine::open(std::move(*opened), o);
+}
+
+power_cycle_result run(const power_cycle& how) {
+  power_cycle_result all;
+  ledger book;
+  guarded<random> chance(std::in_place, how.seed);
+  const auto below = [&](std::uint32_t bound) {
+    return chance.with([&](random& r) { return r.below(bound); });
+  };
+  const auto next = [&] { return chance.with([](random& r) { return r.next(); }); };
+  auto disk = std::make_unique<faulty_disk>(faulty_disk::options{.seed = how.seed});
+  for (int i = 0; i < how.cuts; ++i) {
+    disk->power_off_after(1 + below(how.events_max));
+    auto engine = open_engine(*disk, how);
+    if (!engine && !disk->is_off()) {
+      all.broken = engine.error().message;
+      return all;
+    }
+    if (!engine) {
+      ++all.failed_openings;
+    } else {
+      push_hooks hooks;
+      if (how.trouble) {
+        hooks.before = [&] { chance.with([&](random& r) { how.trouble(*disk, r); }); };
+      }
+      if (how.answered) {
+        hooks.after = [&](const auto& specs, const auto& said) {
+          how.answered(*disk, specs, said);
+        };
+      }
+      const auto connect_to = [&] {
+        auto mine = std::make_unique<engine_client>(**engine, [&] { return disk->is_off(); });
+        return std::make_unique<hooked_client>(std::move(mine), hooks);
+      };
+      const load busy{.pushers = 2,
+                      .workers = 2,
+                      .seed = next(),
+                      .lease_wait = milliseconds(3),
+                      .short_lease = milliseconds(1)};
+      keep_busy(book, connect_to, busy, {});
+      engine->reset();
+    }
+    all.faults += disk->faults();
+    all.syncs += disk->syncs();
+    book.crashed();
+    if (how.before_cut) how.before_cut(*disk);
+    disk = disk->power_cut(next());
+  }
+  const auto engine = open_engine(*disk, how);
+  if (!engine) {
+    all.broken = engine.error().message;
+    return all;
+  }
+  engine_client last(**engine, [] { return false; });
+  if (!drain(book, last)) all.broken = "it could not be drained";
+  all.found = book.judge();
+  return all;
+}
+
+power_cycle_result run_many(int times, power_cycle how) {
+  power_cycle_result all;
+  for (int i = 0; i < times; ++i, ++how.seed) {
+    auto one = run(how);
+    add(all.found, one.found);
+    all.faults += one.faults;
+    all.syncs += one.syncs;
+    all.failed_openings += one.failed_openings;
+    if (!one.broken.empty() || !one.found.ok()) {
+      all.broken += one.broken.empty() ? "" : one.broken + "; ";
+      all.found.findings.push_back("^ with seed " + std::to_string(how.seed));
+    }
+  }
+  return all;
+}
+
+}  // namespace sluice::crash

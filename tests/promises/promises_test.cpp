@@ -1,0 +1,198 @@
+// What the server promises in figures, of the real program over real sockets: how much memory a
+// backlog takes, how soon a killed server hands out the first job, what waiting workers cost.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "jobs/cli/testing/program.hpp"
+#include "jobs/http/testing/wire.hpp"
+#include "jobs/json/codec.hpp"
+#include "sluice/base/deadline.hpp"
+#include "sluice/base/seam.hpp"
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/sync/event.hpp"
+
+namespace sluice::promises {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+namespace json = jobs::json;
+
+using jobs::cli::testing::program;
+using jobs::cli::testing::server_program;
+using jobs::cli::testing::temporary_folder;
+using jobs::testing::wire;
+
+constexpr std::uint64_t backlog = 1'000'000;
+constexpr std::uint64_t args_bytes = 100;
+constexpr std::uint64_t memory_max_kb = 64'000;
+constexpr auto restart_max = 1s;
+constexpr auto idle_for = 10s;
+constexpr auto idle_cpu_max = 10ms;
+
+std::uint16_t port_of(const server_program& server) {
+  const auto& url = server.url();
+  std::uint16_t port = 0;
+  std::from_chars(url.data() + url.rfind(':') + 1, url.data() + url.size(), port);
+  return port;
+}
+
+// The most that it has ever had in memory: VmHWM of the kernel.
+std::uint64_t peak_memory_kb(const program& of) {
+  std::ifstream status("/proc/" + std::to_string(of.pid()) + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10);
+  }
+  ADD_FAILURE() << "no VmHWM in its status";
+  return ~std::uint64_t{0};
+}
+
+// Of all its threads, those that have ended too; exact, where /proc/<pid>/stat counts ticks as long
+// as the whole allowance.
+nanoseconds cpu_time(const program& of) {
+  clockid_t clock{};
+  EXPECT_EQ(::clock_getcpuclockid(of.pid(), &clock), 0);
+  timespec used{};
+  EXPECT_EQ(::clock_gettime(clock, &used), 0);
+  return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
+}
+
+// Pushes them in bulk over some connections at a time; every one must be accepted.
+void push_backlog(std::uint16_t port) {
+  constexpr std::uint64_t connections = 4;
+  constexpr std::uint64_t in_one_request = 1000;
+  jobs::job_spec spec;
+  spec.kind = "promised";
+  spec.args.data = "\"" + std::string(args_bytes - 2, 'x') + "\"";
+  json::push_call call;
+  call.jobs.assign(in_one_request, spec);
+  const std::string body = json::to_json(call);
+  const std::string all_of_them = "\"accepted\":" + std::to_string(in_one_request);
+  std::vector<seam::thread> pushers;  // joined at the end
+  for (std::uint64_t c = 0; c < connections; ++c) {
+    pushers.emplace_back([&] {
+      wire w(port);
+      for (std::uint64_t i = 0; i < backlog / connections / in_one_request; ++i) {
+        w.request("POST", "/v1/jobs", body);
+        const auto answered = w.receive();
+        ASSERT_EQ(answered.status, 200) << answered.body;
+        ASSERT_NE(answered.body.find(all_of_them), std::string::npos) << answered.body;
+      }
+    });
+  }
+}
+
+std::uint64_t ready_jobs(wire& w) {
+  w.request("GET", "/v1/queues/default");
+  const auto info = json::read<jobs::queue_info>(w.receive().body);
+  EXPECT_TRUE(info);
+  return info ? info->counts.ready + info->counts.running : 0;
+}
+
+std::uint64_t bytes_on_disk(const temporary_folder& folder) {
+  std::uint64_t bytes = 0;
+  for (const char* const name : {"data/jobs.db", "data/jobs.db-wal"}) {
+    bytes += std::filesystem::file_size(folder.file(name));
+  }
+  return bytes;
+}
+
+// From the start of the program until a worker has a job in hand.
+microseconds start_to_first_lease(const temporary_folder& folder) {
+  const auto began = seam::now();
+  server_program server(folder);
+  wire w(port_of(server));
+  w.request("POST", "/v1/leases", R"({"queues":["default"]})");
+  const auto answered = w.receive();
+  const auto took = std::chrono::duration_cast<microseconds>(seam::now() - began);
+  EXPECT_EQ(answered.status, 200) << answered.body;
+  EXPECT_EQ(ready_jobs(w), backlog);
+  const auto peak = peak_memory_kb(server.itself());
+  EXPECT_LT(peak, memory_max_kb);
+  std::printf("[          ] restart to first lease %.1f ms, peak memory %.1f MB\n",
+              static_cast<double>(took.count()) / 1000, static_cast<double>(peak) / 1000);
+  server.itself().signal(SIGKILL);
+  EXPECT_EQ(server.itself().wait().code, 128 + SIGKILL);
+  return took;
+}
+
+TEST(promises_test, AMillionWaitingJobsTakeLittleMemoryAndDelayNoRestart) {
+  const temporary_folder folder;
+  {
+    server_program server(folder);
+    const auto began = seam::now();
+    push_backlog(port_of(server));
+    ASSERT_FALSE(HasFailure()) << server.itself().err();
+    const auto took = std::chrono::duration<double>(seam::now() - began).count();
+    wire w(port_of(server));
+    ASSERT_EQ(ready_jobs(w), backlog);
+    const auto peak = peak_memory_kb(server.itself());
+    const auto stored = bytes_on_disk(folder);
+    std::printf("[          ] %lu jobs pushed in %.1f s, %.1f MB on disk, peak memory %.1f MB\n",
+                static_cast<unsigned long>(backlog), took, static_cast<double>(stored) / 1e6,
+                static_cast<double>(peak) / 1000);
+    EXPECT_GT(stored, backlog * args_bytes) << "the jobs are somewhere else";
+    EXPECT_LT(peak, memory_max_kb);
+    server.itself().signal(SIGKILL);
+    EXPECT_EQ(server.itself().wait().code, 128 + SIGKILL);
+  }
+  // Time on the wall is shared with whatever else runs on the machine, which can only add to it:
+  // the shortest of three is the nearest to what the server itself needs.
+  auto best = microseconds::max();
+  for (int i = 0; i < 3; ++i) best = std::min(best, start_to_first_lease(folder));
+  EXPECT_LT(best, restart_max);
+}
+
+std::uint64_t waiting_leases(wire& w) {
+  w.request("GET", "/v1/stats");
+  const auto stats = json::read<jobs::engine_stats>(w.receive().body);
+  EXPECT_TRUE(stats);
+  return stats ? stats->waiting_leases : 0;
+}
+
+TEST(promises_test, WaitingWorkersCostAnIdleServerNothing) {
+  const temporary_folder folder;
+  server_program server(folder);
+  std::vector<wire> workers;
+  for (int i = 0; i < 8; ++i) {
+    workers.emplace_back(port_of(server))
+        .request("POST", "/v1/leases", R"({"queues":["default"],"wait":"60s"})");
+  }
+  wire asking(port_of(server));
+  sluice::testing::eventually([&] { return waiting_leases(asking) == workers.size(); },
+                              "every worker to wait");
+
+  const auto before = cpu_time(server.itself());
+  event nobody_sets;
+  (void)nobody_sets.wait_within({deadline::after(idle_for), {}});
+  const auto used = cpu_time(server.itself()) - before;
+  std::printf("[          ] CPU in 10 s with 8 waiting workers: %.3f ms\n",
+              std::chrono::duration<double, std::milli>(used).count());
+  EXPECT_LT(used, idle_cpu_max);
+
+  EXPECT_EQ(waiting_leases(asking), workers.size()) << "they did not wait all the time";
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    asking.request("POST", "/v1/jobs", R"({"kind":"promised"})");
+    EXPECT_EQ(asking.receive().status, 201);
+  }
+  for (auto& worker : workers) EXPECT_EQ(worker.receive().status, 200);
+}
+
+}  // namespace
+}  // namespace sluice::promises
