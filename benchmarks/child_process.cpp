@@ -23,27 +23,6 @@ std::string joined(const std::vector<std::string>& command) {
   return text;
 }
 
-// Starts the command with its stdout in `write_end`; returns its process id.
-pid_t start(const std::vector<std::string>& command, int write_end) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) {
-    arguments.push_back(const_cast<char*>(word.c_str()));  // posix_spawn does not write to it
-  }
-  arguments.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, write_end, STDOUT_FILENO);
-  pid_t child = 0;
-  const int error =
-      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), ::environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    fail("cannot start " + joined(command) + ": " + std::strerror(error));
-  }
-  return child;
-}
-
 std::string read_all(int from) {
   std::string text;
   std::array<char, 256> part{};
@@ -59,12 +38,33 @@ std::string read_all(int from) {
 
 }  // namespace
 
+pid_t start_child(const std::vector<std::string>& command, child_files files) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) {
+    arguments.push_back(const_cast<char*>(word.c_str()));  // posix_spawn does not write to it
+  }
+  arguments.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, files.out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, files.err, STDERR_FILENO);
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), ::environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    fail("cannot start " + joined(command) + ": " + std::strerror(error));
+  }
+  return child;
+}
+
 double run_child(const std::vector<std::string>& command) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     fail(std::string("cannot make a pipe: ") + std::strerror(errno));
   }
-  const pid_t child = start(command, ends[1]);
+  const pid_t child = start_child(command, {.out = ends[1]});
   ::close(ends[1]);
   const std::string text = read_all(ends[0]);
   ::close(ends[0]);

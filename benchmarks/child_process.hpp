@@ -2,6 +2,9 @@
 
 // Runs a peer that is not written in C++: a program that measures itself and prints one number.
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -9,9 +12,17 @@
 
 namespace sluice::bench {
 
-// Runs `command` (a program, found on the PATH, and its arguments; no shell) and returns the one
-// number that it prints on stdout. Fails the bench when it exits with an error, as a peer does
-// whose checksum is wrong; its stderr is passed through.
+// Starts `command` (a program, found on the PATH, and its arguments; no shell) with these as its
+// standard output and error, or those of this program. Fails the bench when it cannot.
+struct child_files {
+  int out = STDOUT_FILENO;
+  int err = STDERR_FILENO;
+};
+pid_t start_child(const std::vector<std::string>& command, child_files files);
+
+// Runs `command`, as above, and returns the one number that it prints on stdout. Fails the bench
+// when it exits with an error, as a peer does whose checksum is wrong; its stderr is passed
+// through.
 double run_child(const std::vector<std::string>& command);
 
 // The path of a peer that was built with this benchmark: in the folder `peers` beside it.

@@ -7,20 +7,25 @@ target_link_libraries(sluice_bench_harness PUBLIC Threads::Threads)
 
 # Declares the benchmark bench_<name>.
 #
-#   sluice_bench(NAME queue SOURCES queue/queue_bench.cpp ... [PEERS tbb go ...])
+#   sluice_bench(NAME queue SOURCES queue/queue_bench.cpp ... [PEERS tbb go ...]
+#     [LIBRARIES target...] [PROGRAMS target...])
 #
 # Every peer adds the source <name>/<peer>_case.cpp. When a peer is not installed, building the
 # benchmark stops and names the package, because a table without it would look complete;
-# SLUICE_BENCH_ALLOW_MISSING_PEERS leaves it out instead.
+# SLUICE_BENCH_ALLOW_MISSING_PEERS leaves it out instead. PROGRAMS are of this project, and are
+# started by the benchmark.
 function(sluice_bench)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PEERS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PEERS;LIBRARIES;PROGRAMS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sluice_bench(NAME name SOURCES file... [PEERS peer...])")
   endif()
   set(target bench_${arg_NAME})
   add_executable(${target} EXCLUDE_FROM_ALL ${arg_SOURCES})
   sluice_compile_options(${target})
-  target_link_libraries(${target} PRIVATE sluice_bench_harness sluice::sluice)
+  target_link_libraries(${target} PRIVATE sluice_bench_harness sluice::sluice ${arg_LIBRARIES})
+  if(arg_PROGRAMS)
+    add_dependencies(${target} ${arg_PROGRAMS})
+  endif()
   foreach(peer IN LISTS arg_PEERS)
     if(TARGET bench_peer_${peer})
       target_sources(${target} PRIVATE ${arg_NAME}/${peer}_case.cpp)

@@ -1,0 +1,63 @@
+#pragma once
+
+// Many keep-alive connections to one server, served by one thread: a client that costs so little
+// that what is measured is the server.
+//
+// It understands exactly what the server sends: a status line, headers, and a body of
+// Content-Length bytes. One request is under way on a connection at a time.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::bench {
+
+struct http_answer {
+  int status = 0;
+  std::string_view body;  // valid during the call
+};
+
+class http_crowd {
+ public:
+  class connection;
+  using clock = std::chrono::steady_clock;
+  using on_answer = std::function<void(connection&, const http_answer&)>;
+
+  explicit http_crowd(std::uint16_t port);
+  ~http_crowd();
+  http_crowd(const http_crowd&) = delete;
+  http_crowd& operator=(const http_crowd&) = delete;
+
+  // `answered` is called with every answer, and may send the next request.
+  connection& connect(on_answer answered);
+  void post(connection& on, std::string_view path, std::string_view body);
+  void get(connection& on, std::string_view path);
+
+  // Handles answers until `is_over` says true, which is asked after every round of them and at
+  // least at each `wake_at` (a time that is_over may move).
+  void run(const std::function<bool()>& is_over);
+  void wake_at(clock::time_point when) { wake_ = when; }
+
+ private:
+  void send(connection& on, std::string_view head, std::string_view body);
+  void flush(connection& on);
+  void receive(connection& on);
+  void watch(connection& on, bool for_room);
+
+  std::uint16_t port_;
+  int epoll_ = -1;
+  clock::time_point wake_ = clock::time_point::max();
+  std::vector<std::unique_ptr<connection>> connections_;
+};
+
+// One request and its answer, for what is not measured. Ends the bench unless it is a success.
+std::string ask(std::uint16_t port, std::string_view path, std::string_view body);
+
+// Every number that stands after `"name":` in a text, in order.
+std::vector<std::uint64_t> numbers_after(std::string_view text, std::string_view name);
+
+}  // namespace sluice::bench

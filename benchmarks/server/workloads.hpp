@@ -1,0 +1,49 @@
+#pragma once
+
+// What is asked of a running server: pushes alone, whole life cycles, and jobs at a steady rate.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "benchmarks/harness.hpp"
+#include "benchmarks/server/server_process.hpp"
+
+namespace sluice::bench {
+
+inline constexpr int pushers = 8;
+inline constexpr int workers = 8;
+inline constexpr std::size_t args_bytes = 100;
+
+struct served {
+  std::uint64_t jobs = 0;
+  seconds took{0};
+  double server_cpu_us = 0;
+};
+
+// A job with 100 bytes of args, among them `mark`; and a request that pushes `count` of them.
+std::string job_json(std::uint64_t mark);
+std::string push_body(std::size_t count);
+
+// Pushes on 8 connections, each `bulk` jobs a request, one request after the other.
+served push_for(server_process& server, seconds duration, std::size_t bulk);
+
+// Pushes `count` jobs, in bulk, as fast as they are taken.
+void push_backlog(server_process& server, std::uint64_t count);
+
+// The same with 8 workers on 8 further connections that lease up to `bulk` and ack them. Pushers
+// stay at most so far ahead that no backlog builds up. Every job is acknowledged before it ends.
+served work_for(server_process& server, seconds duration, std::size_t bulk);
+
+// Leases and acks `count` jobs that are there, 100 at a time, on 8 connections.
+void work_off(server_process& server, std::uint64_t count);
+
+// From the moment at which a job was to be pushed until a waiting worker has it, in microseconds,
+// sorted. One job every 1/rate; a push that is late because another was slow counts from when it
+// was due.
+std::vector<double> latencies_at(server_process& server, double rate, seconds duration);
+
+double percentile(const std::vector<double>& sorted, double share);
+
+}  // namespace sluice::bench
