@@ -14,7 +14,7 @@
 // Backpressure: of one connection at most `pipelined_max` requests are under way, and a body of
 // many jobs is read as it is pushed; what all bodies take together is bounded. Beyond that the
 // socket is not read, so TCP slows the sender.
-// Listens on loopback only: there is no authentication yet.
+// Listens on loopback only: there is no authentication.
 // The engine must outlive the server's `stop` (or destruction), and must not be stopped before it.
 // Cost: one thread for each loop; idle, no CPU. See benchmarks/server.
 // Limits: all in the options.
