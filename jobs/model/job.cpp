@@ -7,8 +7,9 @@
 namespace sluice::jobs {
 namespace {
 
-constexpr std::array<std::pair<job_state, std::string_view>, 7> state_words = {{
+constexpr std::array<std::pair<job_state, std::string_view>, 8> state_words = {{
     {job_state::scheduled, "scheduled"},
+    {job_state::held, "held"},
     {job_state::ready, "ready"},
     {job_state::running, "running"},
     {job_state::retrying, "retrying"},
@@ -17,8 +18,11 @@ constexpr std::array<std::pair<job_state, std::string_view>, 7> state_words = {{
     {job_state::cancelled, "cancelled"},
 }};
 
+constexpr std::array<std::string_view, 3> when_words = {"success", "end", "failure"};
+
 // What the server itself keeps beside what the producer said.
 constexpr std::uint64_t row_bytes = 64;
+constexpr std::uint64_t dependency_bytes = 24;
 
 error wrong(std::string what) {
   return {error_code::invalid, std::move(what)};
@@ -49,6 +53,24 @@ void_result validate_unique(const unique_key& u) {
   return done{};
 }
 
+// What a job says about others and about its end.
+void_result validate_waiting(const job_spec& s) {
+  if (s.key.size() > limits::key_bytes_max) return too_long("key", limits::key_bytes_max);
+  if (s.step.size() > limits::step_bytes_max) return too_long("step", limits::step_bytes_max);
+  if (s.webhook.size() > limits::url_bytes_max) return too_long("webhook", limits::url_bytes_max);
+  if (s.after.size() > limits::after_max) {
+    return error{error_code::too_large,
+                 "after has more than " + std::to_string(limits::after_max) +
+                     " entries: put those jobs into a batch, and wait for it"};
+  }
+  for (std::size_t i = 0; i < s.after.size(); ++i) {
+    const dependency& d = s.after[i];
+    if (d.on != 0 || !d.step.empty()) continue;
+    return wrong("after[" + std::to_string(i) + "] names neither a job nor a step");
+  }
+  return done{};
+}
+
 }  // namespace
 
 std::string_view to_string(job_state state) noexcept {
@@ -65,8 +87,19 @@ std::optional<job_state> job_state_from(std::string_view word) noexcept {
   return std::nullopt;
 }
 
+std::string_view to_string(after_when when) noexcept {
+  return when_words[static_cast<std::size_t>(when)];
+}
+
+std::optional<after_when> after_when_from(std::string_view word) noexcept {
+  const auto at = std::ranges::find(when_words, word);
+  if (at == when_words.end()) return std::nullopt;
+  return static_cast<after_when>(at - when_words.begin());
+}
+
 std::uint64_t weight_of(const job_spec& s) noexcept {
-  return row_bytes + s.kind.size() + s.args.data.size() + s.unique.key.size() + s.metadata.size();
+  return row_bytes + s.kind.size() + s.args.data.size() + s.unique.key.size() + s.metadata.size() +
+         s.key.size() + s.step.size() + s.webhook.size() + s.after.size() * dependency_bytes;
 }
 
 void_result validate_queue_name(std::string_view name) {
@@ -100,6 +133,7 @@ void_result validate(const job_spec& s) {
   if (!is_duration(s.time_limit)) return wrong("time_limit must be from 0 to 10 years");
   if (s.keep_for && !is_duration(*s.keep_for)) return wrong("keep_for must be from 0 to 10 years");
   if (auto unique = validate_unique(s.unique); !unique) return unique;
+  if (auto waits = validate_waiting(s); !waits) return waits;
   return validate(s.retry);
 }
 

@@ -23,6 +23,7 @@ using job_id = std::uint64_t;  // counts up from 1, never used twice; fits a Jav
 // The numbers are stored: never reuse one.
 enum class job_state : std::uint8_t {
   scheduled = 0,  // waits for its time
+  held = 1,       // waits for jobs that it depends on, or for its turn under its key
   ready = 2,      // can be taken
   running = 3,    // leased; only in memory: for the store such a job is ready
   retrying = 4,   // failed, waits for its next attempt
@@ -62,6 +63,21 @@ struct unique_key {
   friend bool operator==(const unique_key&, const unique_key&) = default;
 };
 
+// What a job waits for: the end of another job, or of a batch. `success` of a batch: all of its
+// jobs were done; `failure`: the first of them has failed.
+enum class after_when : std::uint8_t { success = 0, end = 1, failure = 2 };
+std::string_view to_string(after_when when) noexcept;
+std::optional<after_when> after_when_from(std::string_view word) noexcept;
+
+struct dependency {
+  job_id on = 0;  // a job or a batch; one that is gone by now counts as done
+  // Instead of an id, within one push of several: job_spec::step of another of them.
+  std::string step{};
+  after_when when = after_when::success;
+
+  friend bool operator==(const dependency&, const dependency&) = default;
+};
+
 struct job_spec {
   std::string queue = "default";
   std::string kind{};
@@ -74,6 +90,13 @@ struct job_spec {
   unique_key unique{};
   std::string metadata{};                  // a JSON object, or empty
   std::optional<milliseconds> keep_for{};  // after it has ended; unset: the queue's
+  // Jobs of a queue with the same key run one at a time (queue_options::key_concurrency), in the
+  // order in which they could have run, across retries. Empty: none.
+  std::string key{};
+  job_id batch = 0;                 // the batch that it belongs to; zero: none
+  std::vector<dependency> after{};  // what must have ended before it runs
+  std::string step{};               // its name among those of one push, and in a picture of them
+  std::string webhook{};            // where its end is posted to; empty: nowhere
 
   friend bool operator==(const job_spec&, const job_spec&) = default;
 };
@@ -89,6 +112,14 @@ struct attempt_error {
   friend bool operator==(const attempt_error&, const attempt_error&) = default;
 };
 
+// How far an attempt has come, as its worker says.
+struct progress {
+  double percent = 0;  // 0 to 100
+  std::string text{};  // one line
+
+  friend bool operator==(const progress&, const progress&) = default;
+};
+
 struct job {
   job_id id = 0;
   job_spec spec{};
@@ -100,6 +131,11 @@ struct job {
   unix_time ended_at{};
   std::vector<attempt_error> errors{};  // the newest last; limits::errors_max are kept
   std::optional<payload> result{};
+  std::optional<jobs::progress> progress{};  // the last that was said
+  std::uint32_t blockers = 0;                // of spec.after: those that have not come true
+  // It has its place under its key already, though it is scheduled: a worker gave it back, or its
+  // key's rate put it off. Ready and retrying jobs with a key always have theirs.
+  bool has_place = false;
 
   friend bool operator==(const job&, const job&) = default;
 };
@@ -122,6 +158,17 @@ struct limits {
   static constexpr std::size_t backtrace_bytes_max = 32u << 10;     // longer ones are cut
   static constexpr std::size_t errors_max = 32;                     // older ones are dropped
   static constexpr std::size_t worker_bytes_max = 256;              // longer ones are cut
+  static constexpr std::size_t key_bytes_max = 256;
+  static constexpr std::size_t after_max = 1000;  // dependencies of one job
+  static constexpr std::size_t step_bytes_max = 128;
+  static constexpr std::size_t url_bytes_max = 2048;
+  static constexpr std::size_t progress_bytes_max = 1024;      // longer ones are cut
+  static constexpr std::size_t log_line_bytes_max = 8u << 10;  // longer ones are cut
+  static constexpr std::size_t log_lines_at_once = 1000;       // in one call
+  static constexpr std::size_t log_lines_max = 10'000;         // of a job; the first ones stay
+  static constexpr std::size_t batch_name_bytes_max = 256;
+  static constexpr std::size_t cron_entries_max = 10'000;
+  static constexpr std::size_t cron_missed_max = 100;  // runs that are made up for at once
   static constexpr milliseconds duration_max = std::chrono::hours(24 * 366 * 10);
   static constexpr std::int64_t priority_max = std::int64_t{1} << 32;  // and the same below zero
 };

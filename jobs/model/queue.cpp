@@ -1,11 +1,52 @@
 #include "jobs/model/queue.hpp"
 
+#include <string>
+#include <utility>
+
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs {
 
+namespace {
+
+constexpr double rate_max = 1e6;
+constexpr std::uint32_t burst_max = 10'000'000;
+constexpr std::uint32_t concurrency_max = 1'000'000;
+constexpr std::uint32_t weight_max = 1000;
+
+error wrong(std::string what) {
+  return {error_code::invalid, std::move(what)};
+}
+
+bool is_rate(double rate) {
+  return rate >= 0 && rate <= rate_max;  // not a number is neither
+}
+
+void_result validate_limits(const queue_options& o) {
+  if (!is_rate(o.rate)) return wrong("rate must be from 0 (no limit) to 1000000 a second");
+  if (!is_rate(o.key_rate)) return wrong("key_rate must be from 0 (no limit) to 1000000 a second");
+  if (o.rate_burst > burst_max) return wrong("rate_burst must be from 0 to 10000000");
+  if (o.key_burst > burst_max) return wrong("key_burst must be from 0 to 10000000");
+  if (o.concurrency > concurrency_max) return wrong("concurrency must be from 0 to 1000000");
+  if (o.key_concurrency < 1 || o.key_concurrency > concurrency_max) {
+    return wrong("key_concurrency must be from 1 to 1000000");
+  }
+  if (o.weight < 1 || o.weight > weight_max) return wrong("weight must be from 1 to 1000");
+  if (o.deliver.url.size() > limits::url_bytes_max) {
+    return wrong("deliver.url is longer than 2048 bytes");
+  }
+  if (o.deliver.concurrency < 1 || o.deliver.concurrency > 10'000) {
+    return wrong("deliver.concurrency must be from 1 to 10000");
+  }
+  if (o.deliver.timeout < milliseconds(1) || o.deliver.timeout > limits::duration_max) {
+    return wrong("deliver.timeout must be from 1 ms to 10 years");
+  }
+  return done{};
+}
+
+}  // namespace
+
 void_result validate(const queue_options& o) {
-  const auto wrong = [](const char* what) { return error{error_code::invalid, what}; };
   constexpr milliseconds longest = limits::duration_max;
   if (o.capacity_jobs == 0) return wrong("capacity_jobs must be at least 1");
   if (o.capacity_bytes == 0) return wrong("capacity_bytes must be at least 1");
@@ -20,13 +61,15 @@ void_result validate(const queue_options& o) {
       return wrong("keep_done, keep_results and keep_dead must be from 0 to 10 years");
     }
   }
-  return done{};
+  return validate_limits(o);
 }
 
 std::uint64_t& queue_counts::of(job_state state) noexcept {
   switch (state) {
     case job_state::scheduled:
       return scheduled;
+    case job_state::held:
+      return held;
     case job_state::ready:
       return ready;
     case job_state::running:

@@ -14,6 +14,15 @@
 
 namespace sluice::jobs {
 
+// Jobs of a queue that the server posts to a URL, instead of waiting for a worker to take them.
+struct delivery_target {
+  std::string url{};  // empty: none
+  std::uint32_t concurrency = 8;
+  milliseconds timeout{30'000};  // for one answer
+
+  friend bool operator==(const delivery_target&, const delivery_target&) = default;
+};
+
 struct queue_options {
   std::uint64_t capacity_jobs = 100'000'000;
   std::uint64_t capacity_bytes = std::uint64_t{64} << 30;
@@ -27,6 +36,16 @@ struct queue_options {
   milliseconds keep_results{std::chrono::hours(1)};  // done with a result
   milliseconds keep_dead{std::chrono::hours(24 * 180)};  // dead and cancelled
 
+  double rate = 0;                // jobs that start in a second; zero: no limit
+  std::uint32_t rate_burst = 0;   // that may start at once after a pause; zero: what a tenth of a
+                                  // second brings, at least one
+  std::uint32_t concurrency = 0;  // jobs that run at a time; zero: no limit
+  std::uint32_t weight = 1;       // its share beside other queues of one lease
+  std::uint32_t key_concurrency = 1;  // jobs of one key that run at a time
+  double key_rate = 0;                // jobs of one key that start in a second; zero: no limit
+  std::uint32_t key_burst = 0;        // as rate_burst
+  delivery_target deliver{};
+
   friend bool operator==(const queue_options&, const queue_options&) = default;
 };
 
@@ -35,6 +54,7 @@ void_result validate(const queue_options& options);
 // Counts by state; every one is kept up to date, none is ever counted by a scan.
 struct queue_counts {
   std::uint64_t scheduled = 0;
+  std::uint64_t held = 0;
   std::uint64_t ready = 0;
   std::uint64_t running = 0;
   std::uint64_t retrying = 0;
@@ -45,7 +65,9 @@ struct queue_counts {
 
   std::uint64_t& of(job_state state) noexcept;
   std::uint64_t of(job_state state) const noexcept;
-  std::uint64_t unfinished() const noexcept { return scheduled + ready + running + retrying; }
+  std::uint64_t unfinished() const noexcept {
+    return scheduled + held + ready + running + retrying;
+  }
 
   friend bool operator==(const queue_counts&, const queue_counts&) = default;
 };

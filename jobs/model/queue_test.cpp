@@ -48,13 +48,13 @@ TEST(QueueCounts, HaveOneForEachState) {
   queue_counts counts;
   std::uint64_t n = 0;
   for (const job_state s :
-       {job_state::scheduled, job_state::ready, job_state::running, job_state::retrying,
-        job_state::done, job_state::dead, job_state::cancelled}) {
+       {job_state::scheduled, job_state::held, job_state::ready, job_state::running,
+        job_state::retrying, job_state::done, job_state::dead, job_state::cancelled}) {
     counts.of(s) = ++n;
   }
-  EXPECT_EQ(counts, (queue_counts{1, 2, 3, 4, 5, 6, 7, 0}));
-  EXPECT_EQ(std::as_const(counts).of(job_state::dead), 6U);
-  EXPECT_EQ(counts.unfinished(), 10U);
+  EXPECT_EQ(counts, (queue_counts{1, 2, 3, 4, 5, 6, 7, 8, 0}));
+  EXPECT_EQ(std::as_const(counts).of(job_state::dead), 7U);
+  EXPECT_EQ(counts.unfinished(), 15U);
   EXPECT_DEATH(counts.of(static_cast<job_state>(99)), "a state that exists");
 }
 

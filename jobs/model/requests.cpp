@@ -10,6 +10,8 @@ std::string_view to_string(push_receipt::fate fate) noexcept {
       return "duplicate";
     case push_receipt::fate::dropped:
       return "dropped";
+    case push_receipt::fate::skipped:
+      return "skipped";
   }
   return "unknown";
 }

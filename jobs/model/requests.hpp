@@ -17,7 +17,8 @@ struct push_receipt {
   enum class fate : std::uint8_t {
     accepted,
     duplicate,  // its unique key is taken: `id` is the job that has it, and nothing was changed
-    dropped     // the queue was full and drops what arrives: `id` is zero
+    dropped,    // the queue was full and drops what arrives: `id` is zero
+    skipped     // what it was to wait for can no longer come true: `id` is zero
   };
   job_id id = 0;
   fate what = fate::accepted;
@@ -38,10 +39,15 @@ struct lease_ref {
 };
 
 struct lease_request {
-  std::vector<std::string> queues = {"default"};  // looked through in this order
-  std::size_t max = 1;                            // up to engine_options::lease_max
-  std::string worker{};                           // who asks, for people
-  milliseconds lease_for{0};                      // zero: as the job or its queue says
+  enum class order : std::uint8_t {
+    fair,   // from those that have jobs, in the proportion of their weights
+    strict  // from the first that has a job
+  };
+  std::vector<std::string> queues = {"default"};
+  order pick = order::fair;
+  std::size_t max = 1;        // up to engine_options::lease_max
+  std::string worker{};       // who asks, for people
+  milliseconds lease_for{0};  // zero: as the job or its queue says
 };
 
 struct leased_job {
@@ -92,12 +98,23 @@ struct queue_patch {
   std::optional<milliseconds> keep_done{};
   std::optional<milliseconds> keep_results{};
   std::optional<milliseconds> keep_dead{};
+  std::optional<double> rate{};
+  std::optional<std::uint32_t> rate_burst{};
+  std::optional<std::uint32_t> concurrency{};
+  std::optional<std::uint32_t> weight{};
+  std::optional<std::uint32_t> key_concurrency{};
+  std::optional<double> key_rate{};
+  std::optional<std::uint32_t> key_burst{};
+  std::optional<std::string> deliver_url{};  // empty: no delivery any more
+  std::optional<std::uint32_t> deliver_concurrency{};
+  std::optional<milliseconds> deliver_timeout{};
 };
 
 struct list_request {
   std::string queue{};  // empty: every queue
   std::optional<job_state> state{};
   std::string kind{};       // empty: every kind
+  job_id batch = 0;         // zero: of any, or none
   job_id after = 0;         // the cursor of the page before
   std::size_t limit = 100;  // up to 1000
 };
@@ -112,7 +129,9 @@ struct health {
 struct engine_stats {
   std::uint64_t pushed = 0, duplicates = 0, dropped = 0, refused = 0;
   std::uint64_t leased = 0, acked = 0, failed = 0, expired = 0, given_back = 0;
-  std::uint64_t retried = 0, died = 0, cancelled = 0;
+  std::uint64_t retried = 0, died = 0, cancelled = 0, skipped = 0;
+  std::uint64_t held = 0, released = 0;  // that had to wait for others, and were let go
+  std::uint64_t cron_runs = 0, webhooks = 0, events = 0;
   std::uint64_t commits = 0, committed_changes = 0, commit_errors = 0;
   std::uint64_t waiting_leases = 0, waiting_pushes = 0, running = 0;
   std::uint64_t window_jobs = 0, window_bytes = 0;  // ready jobs that are in memory

@@ -36,6 +36,10 @@ std::string_view to_string(error_code code) noexcept {
       return "corrupt";
     case error_code::unavailable:
       return "unavailable";
+    case error_code::unauthenticated:
+      return "unauthenticated";
+    case error_code::forbidden:
+      return "forbidden";
   }
   return "unknown";
 }

@@ -39,6 +39,8 @@ enum class error_code : std::uint8_t {
   locked,         // another program holds the store
   corrupt,        // the store is damaged, or is no store
   unavailable,    // a server could not be reached or answered nonsense (clients only)
+  unauthenticated,  // the server wants a token, and got none that it knows
+  forbidden,        // the token lacks a role, or is for other queues
 };
 std::string_view to_string(error_code code) noexcept;  // "queue_full"
 

@@ -1,0 +1,83 @@
+#pragma once
+
+// What happened to jobs, as it happens: for a screen, or for a program that does not want to ask.
+//
+// The server keeps the last of them in memory. Each has a number; who was away asks for what came
+// after the last one that it saw, and is told if some of that is no longer kept.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobs/model/job.hpp"
+
+namespace sluice::jobs {
+
+enum class event_type : std::uint8_t {
+  pushed,    // a job was added: scheduled, held or ready
+  released,  // what it waited for has come true
+  started,   // leased
+  progress,  // its worker said how far it is
+  retrying,  // the attempt failed, another follows
+  done,
+  dead,
+  cancelled,
+  returned,  // given back without having failed
+  retried,   // somebody made an ended job ready again
+  removed,   // deleted, dropped from a full queue, or skipped: it can never run
+  batch_done,
+  batch_failed,
+  queue_changed,
+  cron_ran,
+};
+std::string_view to_string(event_type type) noexcept;
+std::optional<event_type> event_type_from(std::string_view word) noexcept;
+
+struct job_event {
+  std::uint64_t number = 0;  // counts up by one
+  unix_time at{};
+  event_type type = event_type::pushed;
+  job_id job = 0;  // or the batch; zero: neither
+  std::string queue{};
+  std::uint32_t attempt = 0;
+  job_id batch = 0;
+  double percent = 0;
+  std::string text{};  // of progress; of retrying and dead, the error's type; of cron, its name
+};
+
+struct event_request {
+  // Those after this one; none: from now on. The first part tells one life of the server from
+  // another: numbers of another life are answered with all that is kept, and `missed`.
+  std::optional<std::uint64_t> after{};
+  std::uint64_t epoch = 0;
+  std::string queue{};              // empty: every queue
+  job_id job = 0;                   // zero: every job
+  job_id batch = 0;                 // zero: of any batch
+  std::vector<event_type> types{};  // empty: all
+  std::size_t limit = 1000;
+};
+
+struct event_page {
+  std::vector<job_event> events{};
+  std::uint64_t epoch = 0;
+  std::uint64_t next = 0;  // to be asked for after this: also when no event fitted
+  bool missed = false;     // some that were asked for are no longer kept
+};
+
+struct log_line {
+  std::uint64_t number = 0;  // of the job's lines, from 1
+  std::uint32_t attempt = 0;
+  unix_time at{};
+  std::string text{};
+
+  friend bool operator==(const log_line&, const log_line&) = default;
+};
+
+struct log_page {
+  std::vector<log_line> lines{};
+  std::optional<std::uint64_t> cursor{};
+};
+
+}  // namespace sluice::jobs
