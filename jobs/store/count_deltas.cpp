@@ -24,10 +24,7 @@ void count_deltas::add(const change& c) {
       return enter(c.queue, c.to, c.weight);
     case change::op::drop:
       return leave(c.queue, c.from, c.weight);
-    case change::op::free_key:
-    case change::op::set_queue:
-    case change::op::save_lease:
-    case change::op::drop_leases:
+    default:
       return;
   }
 }

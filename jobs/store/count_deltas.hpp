@@ -37,6 +37,9 @@ class count_deltas {
 
   // An add that was done, a move or a drop; other changes count for nothing.
   void add(const change& what);
+  // A job of this weight is in this state from now on, or is not any more.
+  void enter(queue_number queue, job_state state, std::uint64_t weight);
+  void leave(queue_number queue, job_state state, std::uint64_t weight);
 
   // One for each queue that was touched, in the order of the first touch.
   std::span<const delta> touched() const noexcept { return deltas_; }
@@ -44,8 +47,6 @@ class count_deltas {
 
  private:
   delta& of(queue_number queue);
-  void enter(queue_number queue, job_state state, std::uint64_t weight);
-  void leave(queue_number queue, job_state state, std::uint64_t weight);
 
   std::vector<delta> deltas_;
   std::unordered_map<queue_number, std::size_t> index_;

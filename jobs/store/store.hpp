@@ -5,8 +5,9 @@
 // The engine decides, a store remembers. All that the engine wants remembered goes in through one
 // door, `apply`: a batch of changes that happens as a whole or not at all, and that is on stable
 // storage when `apply` returns (or when `flush` does, for a store that was opened to be flushed at
-// intervals). What the store adds of its own: it refuses a job whose unique key is taken, and it
-// keeps the counts, in the same transaction as the jobs that they count.
+// intervals). What the store adds of its own, in the same transaction: it refuses a job whose
+// unique key is taken; it keeps the counts; and it follows the rules of gates.hpp, by which jobs
+// wait for one another, and says in `effect`s what came of them.
 //
 // Guarantees: one thread at a time calls a store (the engine's committer). `reader()` gives a
 // second way in, for looking only, which another thread may use meanwhile; it sees whole batches.
@@ -29,6 +30,9 @@
 #include <string>
 #include <vector>
 
+#include "jobs/model/batch.hpp"
+#include "jobs/model/cron.hpp"
+#include "jobs/model/events.hpp"
 #include "jobs/model/job.hpp"
 #include "jobs/model/job_page.hpp"
 #include "jobs/model/queue.hpp"
@@ -38,16 +42,25 @@ namespace sluice::jobs {
 
 using queue_number = std::uint32_t;  // the engine gives them out, from 1
 
-// One thing that a batch does. `what` says which of the other members count.
+// One thing that a batch does. `what` says which of the other members count. A move or drop from
+// held is one also if an earlier change of the batch has released the job; if that has made it
+// skipped, it is a conflict.
 struct change {
   enum class op : std::uint8_t {
-    add,         // a new job: `it`, in `queue`. Takes its unique key, or conflicts
-    move,        // `id` of `queue` goes from `from` to `to`; the members of `moved` are stored
-    drop,        // `id` of `queue`, now in `from`, is forgotten
-    free_key,    // the unique key of `it` is free, if `it` has it (any `until` but `elapsed`)
-    set_queue,   // a queue with this number, name and options is there
-    save_lease,  // a lease outlives this process: `lease`
-    drop_leases  // all saved leases are forgotten
+    add,          // a new job: `it`, in `queue`. Takes its unique key, or conflicts
+    move,         // `id` of `queue` goes from `from` to `to`; the members of `moved` are stored
+    drop,         // `id` of `queue`, now in `from`, is forgotten. `to`: as what it ended with that
+                  // (done, dead, cancelled); for one that had ended before, `from` again
+    free_key,     // the unique key of `it` is free, if `it` has it (any `until` but `elapsed`)
+    set_queue,    // a queue with this number, name and options is there
+    save_lease,   // a lease outlives this process: `lease`
+    drop_leases,  // all saved leases are forgotten
+    add_batch,    // a new batch: `batch`. May be part of a group of adds, as its first
+    close_batch,  // the batch `id` is not open any more
+    drop_batch,   // the batch `id` is forgotten, if it has ended, and what waits for it skipped
+    set_cron,     // the entry `cron` is there, instead of one of the same name
+    drop_cron,    // the entry of the name of `cron` is forgotten
+    add_logs      // lines of the job `id`: `logs`. Those beyond limits::log_lines_max are left out
   };
   // What a move stores. Members that do not apply keep what the store has.
   struct moved {
@@ -58,6 +71,7 @@ struct change {
     std::optional<attempt_error> error{};  // added to those of the job, see limits::errors_max
     std::optional<payload> result{};
     std::optional<std::int64_t> priority{};
+    std::optional<jobs::progress> progress{};
     bool free_key = false;  // as op::free_key, in the same step (needs `it`)
   };
   struct queue_settings {
@@ -80,10 +94,15 @@ struct change {
   // add: changes of one group stand side by side and are added all or, when one of them conflicts,
   // none. Zero: each for itself.
   std::uint32_t group = 0;
-  job_ptr it;  // add, free_key; of move and drop where the job has a unique key to be freed
+  // add, free_key. Of move and drop: the job as it is stored, if it has a unique key to be freed, a
+  // key, a batch or dependencies.
+  job_ptr it;
   std::unique_ptr<moved> how;
   std::unique_ptr<queue_settings> settings;
   std::unique_ptr<lease_record> lease;
+  std::unique_ptr<batch_info> batch;
+  std::unique_ptr<cron_entry> cron;
+  std::unique_ptr<std::vector<log_line>> logs;  // their numbers are given by the store
 };
 
 struct batch {
@@ -92,10 +111,45 @@ struct batch {
   std::vector<change> changes;
 };
 
-// An add that was not done, because its key, or that of another of its group, is taken.
+// An add that was not done: its key is taken, its batch has ended (wrong_state) or is not there
+// (not_found), or it would be skipped; or that is so of another of its group.
 struct conflict {
+  enum class reason : std::uint8_t {
+    duplicate,    // `holder` has its unique key
+    batch_ended,  // nothing can be pushed into its batch any more
+    no_such_batch,
+    skipped,  // what it waits for can no longer come true; of a move or drop: it is gone
+    other_of_group
+  };
   std::size_t index = 0;  // into batch::changes
-  job_id holder = 0;      // zero: this one was free, another of the group was not
+  job_id holder = 0;
+  reason why = reason::duplicate;
+};
+
+// What a store did to a job on account of the rules by which jobs wait for one another.
+struct effect {
+  enum class kind : std::uint8_t {
+    held,        // the job of this add or move (to ready) was held instead, or scheduled
+    released,    // another job, which was held, is ready or scheduled now
+    skipped,     // another job, which was held, can never run, and was dropped
+    batch_ended  // the batch `id`: with `batch` as it is now
+  };
+  kind what = kind::held;
+  std::size_t cause = 0;  // into batch::changes
+  job_id id = 0;
+  queue_number queue = 0;
+  job_state from = job_state::held;
+  job_state to = job_state::held;
+  unix_time due_at{};          // for scheduled
+  std::uint32_t blockers = 0;  // for held
+  std::uint64_t weight = 0;
+  job_ptr it;                         // of released: as it is now; of skipped: as it was
+  std::shared_ptr<batch_info> batch;  // of batch_ended
+};
+
+struct applied {
+  std::vector<conflict> conflicts;
+  std::vector<effect> effects;  // in the order in which they came about
 };
 
 struct position {
@@ -116,13 +170,15 @@ struct page_limit {
 
 struct due_page {
   std::vector<job_ptr> jobs;  // whose due_at has come, the earliest first; bytes as page_limit's
-  std::optional<unix_time> next;  // the earliest due_at of all the others
+  std::optional<unix_time> next;  // the earliest due_at of all the others, batches included
+  std::vector<job_id> batches;    // that are due to be forgotten
 };
 
 struct job_filter {
   std::optional<queue_number> queue{};
   std::optional<job_state> state{};  // never running: the engine knows those
   std::string kind{};                // empty: any
+  job_id batch = 0;                  // zero: any
 };
 
 enum class victim { oldest, newest };
@@ -132,6 +188,9 @@ class store_reader {
   virtual ~store_reader() = default;
   virtual result<std::optional<job>> get(job_id id) = 0;
   virtual result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) = 0;
+  virtual result<std::optional<batch_info>> get_batch(job_id id) = 0;
+  virtual result<batch_page> list_batches(job_id after, std::size_t limit) = 0;
+  virtual result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) = 0;
 };
 
 class store : public store_reader {
@@ -151,12 +210,13 @@ class store : public store_reader {
     std::uint64_t ids_up_to = 0;
     std::vector<saved_queue> queues;
     std::vector<saved_lease> leases;  // whose jobs are still ready
+    std::vector<cron_entry> crons;
   };
 
   // First call of all, once.
   virtual result<contents> load() = 0;
 
-  virtual result<std::vector<conflict>> apply(const batch& changes) = 0;
+  virtual result<applied> apply(const batch& changes) = 0;
   virtual void_result flush() = 0;
 
   // The ready jobs of a queue that come after `after`, in order.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "jobs/store/testing/store_gates_suite.hpp"
 #include "jobs/store/testing/store_suite.hpp"
 #include "sluice/sync/event.hpp"
 
@@ -18,6 +19,7 @@ struct memory_kind {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_suite, memory_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_random_suite, memory_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_gates_suite, memory_kind);
 
 TEST(memory_store, StoresWithoutCommonContentsHaveNothingInCommon) {
   auto one = make_memory_store();

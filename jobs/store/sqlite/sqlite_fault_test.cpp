@@ -274,7 +274,7 @@ TEST_F(sqlite_fault_test, ADamagedPageIsCalledCorrupt) {
       must(it->apply(a_batch(start, adding(j))));
     }
   }
-  for (std::uint64_t page = 12; page < 40; ++page) ASSERT_TRUE(disk.corrupt_page("jobs.db", page));
+  for (std::uint64_t page = 40; page < 70; ++page) ASSERT_TRUE(disk.corrupt_page("jobs.db", page));
   auto it = open();
   const auto failed = it->ready_after(1, {}, {});
   ASSERT_FALSE(failed);

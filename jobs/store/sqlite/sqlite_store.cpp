@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "jobs/store/sqlite/detail/batch_finder.hpp"
 #include "jobs/store/sqlite/detail/batch_writer.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/disk_reserve.hpp"
@@ -12,6 +13,7 @@
 #include "jobs/store/sqlite/detail/job_row.hpp"
 #include "jobs/store/sqlite/detail/lock_file.hpp"
 #include "jobs/store/sqlite/detail/schema.hpp"
+#include "jobs/store/sqlite/detail/settings_rows.hpp"
 #include "jobs/store/sqlite/detail/sqlite_reader.hpp"
 #include "sluice/base/clock.hpp"
 
@@ -34,14 +36,6 @@ constexpr milliseconds room_is_known_for{100};
 constexpr std::uint64_t bytes_for_a_byte = 2;
 constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
 
-overflow overflow_from(std::string_view word) {
-  for (const overflow o : {overflow::block, overflow::reject, overflow::drop_newest,
-                           overflow::drop_oldest, overflow::latest}) {
-    if (to_string(o) == word) return o;
-  }
-  return queue_options{}.when_full;
-}
-
 std::uint64_t unsigned_of(std::int64_t value) {
   return static_cast<std::uint64_t>(value);
 }
@@ -54,6 +48,8 @@ std::uint64_t added_bytes(const batch& b) {
   std::uint64_t bytes = 0;
   for (const change& c : b.changes) {
     if (c.what == change::op::add) bytes += weight_of(c.it->spec);
+    if (!c.logs) continue;
+    for (const log_line& line : *c.logs) bytes += line.text.size();
   }
   return bytes;
 }
@@ -65,14 +61,15 @@ class sqlite_store final : public store {
       : options_(std::move(o)),
         lock_(std::move(lock)),
         reserve_(std::move(reserve)),
-        db_(std::move(on)) {}
+        db_(std::move(on)),
+        write_(options_.key_lines_in_memory) {}
   ~sqlite_store() override { keep_log_if_space_is_short(); }
 
   // Between construction and everything else: tables, modes, statements.
   void_result begin();
 
   result<contents> load() override;
-  result<std::vector<conflict>> apply(const batch& b) override;
+  result<applied> apply(const batch& b) override;
   void_result flush() override;
   result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
                                            page_limit limit) override;
@@ -80,6 +77,13 @@ class sqlite_store final : public store {
   result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
                                        const std::function<bool(job_id)>& skip) override;
   result<std::optional<job>> get(job_id id) override { return find_.get(id); }
+  result<std::optional<batch_info>> get_batch(job_id id) override { return batches_.get(id); }
+  result<batch_page> list_batches(job_id after, std::size_t limit) override {
+    return batches_.list(after, limit);
+  }
+  result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) override {
+    return batches_.logs(id, after, limit);
+  }
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) override {
     return find_.list(filter, after, limit);
   }
@@ -92,7 +96,7 @@ class sqlite_store final : public store {
  private:
   void_result set_modes();
   bool prepare();
-  result<std::vector<conflict>> apply_once(const batch& b);
+  result<applied> apply_once(const batch& b);
   // After a transaction failed: the connection as it was before it.
   void roll_back() noexcept;
   bool write_mark();
@@ -105,7 +109,8 @@ class sqlite_store final : public store {
   void_result write_log_again();
   void_result copy_log_bytes(sqlite3_file& log);
   result<job_ptr> read(const statement& from, int first = 0);
-  void_result load_queues(std::vector<saved_queue>& into);
+  void_result find_due_jobs(unix_time now, std::size_t limit, due_page& page);
+  void_result find_due_batches(unix_time now, std::size_t limit, due_page& page);
   void_result load_leases(std::vector<saved_lease>& into);
 
   // Constant after construction.
@@ -119,7 +124,8 @@ class sqlite_store final : public store {
   connection db_;
   detail::batch_writer write_;
   detail::job_finder find_;
-  statement begin_, commit_, ready_, due_, last_rank_, oldest_, newest_;
+  detail::batch_finder batches_;
+  statement begin_, commit_, ready_, due_, due_batches_, last_rank_, oldest_, newest_;
 
   int log_pages_ = 0;             // of the write-ahead log, after the last commit
   bool log_is_unsynced_ = false;  // sync_mode::interval: there is something to flush
@@ -168,13 +174,16 @@ bool sqlite_store::prepare() {
   const std::string of_rank =
       "SELECT id FROM jobs INDEXED BY jobs_ready WHERE queue = ?1 AND state = 2 AND rank = ?2 "
       "ORDER BY turn";
-  return write_.prepare(db_) && find_.prepare(db_) && begin_.prepare(db_, "BEGIN IMMEDIATE") &&
-         commit_.prepare(db_, "COMMIT") &&
+  return write_.prepare(db_) && find_.prepare(db_) && batches_.prepare(db_) &&
+         begin_.prepare(db_, "BEGIN IMMEDIATE") && commit_.prepare(db_, "COMMIT") &&
          ready_.prepare(db_, select +
                                  "jobs_ready WHERE queue = ?1 AND state = 2 AND "
                                  "(rank, turn) > (?2, ?3) ORDER BY rank, turn LIMIT ?4") &&
          due_.prepare(db_,
                       select + "jobs_due WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?1") &&
+         due_batches_.prepare(db_,
+                              "SELECT id, due_at FROM batches INDEXED BY batches_due "
+                              "WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?1") &&
          last_rank_.prepare(db_,
                             "SELECT rank FROM jobs INDEXED BY jobs_ready WHERE queue = ?1 AND "
                             "state = 2 AND rank < ?2 ORDER BY rank DESC LIMIT 1") &&
@@ -183,28 +192,28 @@ bool sqlite_store::prepare() {
 
 // ---- writing
 
-result<std::vector<conflict>> sqlite_store::apply(const batch& b) {
+result<applied> sqlite_store::apply(const batch& b) {
   if (checkpoint_failed_ && (has_adds(b) || b.changes.empty())) {
     // The log would only grow. Acks go on; who only asks whether all is well hears that it is not.
     if (auto copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE); !copied) {
       return std::move(copied.error());
     }
   }
-  auto applied = apply_once(b);
-  if (!applied && is_short_of_space_ && !has_adds(b)) {
+  auto stored = apply_once(b);
+  if (!stored && is_short_of_space_ && !has_adds(b)) {
     make_way();
-    applied = apply_once(b);
+    stored = apply_once(b);
   }
-  if (applied) {
+  if (stored) {
     if (reserve_) room_ -= std::min(room_, bytes_for_a_byte * added_bytes(b));
     // The batch is safe whatever becomes of this; the next one with adds hears of it.
     checkpoint_failed_ = !checkpoint_if_long().has_value();
   }
-  return applied;
+  return stored;
 }
 
-result<std::vector<conflict>> sqlite_store::apply_once(const batch& b) {
-  std::vector<conflict> conflicts;
+result<applied> sqlite_store::apply_once(const batch& b) {
+  applied did;
   constexpr std::string_view doing = "storing a batch";
   is_short_of_space_ = false;
   if (!is_rolled_back_ || db_.in_transaction()) roll_back();
@@ -213,7 +222,7 @@ result<std::vector<conflict>> sqlite_store::apply_once(const batch& b) {
     is_short_of_space_ = why.code == error_code::disk_full;
     return why;
   }
-  if (!write_.write(b, conflicts) || !commit_.run()) {
+  if (!write_.write(b, did) || !commit_.run()) {
     std::optional<error> own = write_.own_error();
     const bool in_doubt = !own && detail::may_have_been_logged(db_.extended_code());
     error why = own ? std::move(*own) : db_.failure(doing);
@@ -225,11 +234,12 @@ result<std::vector<conflict>> sqlite_store::apply_once(const batch& b) {
     }
     return why;
   }
+  write_.committed();
   log_is_unsynced_ = true;
   const bool renames = std::ranges::any_of(
       b.changes, [](const change& c) { return c.what == change::op::set_queue; });
   if (renames) find_.names().forget();
-  return conflicts;
+  return did;
 }
 
 // A small transaction: takes the place in the log of what a failed one has left there.
@@ -358,22 +368,44 @@ result<std::vector<job_ptr>> sqlite_store::ready_after(queue_number queue, posit
 }
 
 result<due_page> sqlite_store::due(unix_time now, std::size_t limit) {
+  due_page page;
+  if (auto found = find_due_jobs(now, limit, page); !found) return std::move(found.error());
+  if (auto found = find_due_batches(now, limit, page); !found) return std::move(found.error());
+  return page;
+}
+
+void_result sqlite_store::find_due_jobs(unix_time now, std::size_t limit, due_page& page) {
   const reset_at_end ended(due_);
   due_.number(1, static_cast<std::int64_t>(limit) + 1);
-  due_page page;
   std::uint64_t bytes = 0;
   while (true) {
     const int rc = due_.step();
-    if (rc == SQLITE_DONE) return page;
+    if (rc == SQLITE_DONE) return done{};
     if (rc != SQLITE_ROW) return db_.failure("reading the jobs that are due");
     auto next = read(due_);
     if (!next) return std::move(next.error());
     if ((*next)->due_at > now || page.jobs.size() >= limit || bytes >= page_limit{}.bytes) {
       page.next = (*next)->due_at;
-      return page;
+      return done{};
     }
     bytes += weight_of((*next)->spec);
     page.jobs.push_back(std::move(*next));
+  }
+}
+
+void_result sqlite_store::find_due_batches(unix_time now, std::size_t limit, due_page& page) {
+  const reset_at_end ended(due_batches_);
+  due_batches_.number(1, static_cast<std::int64_t>(limit) + 1);
+  while (true) {
+    const int rc = due_batches_.step();
+    if (rc == SQLITE_DONE) return done{};
+    if (rc != SQLITE_ROW) return db_.failure("reading the batches that are due");
+    const unix_time when{due_batches_.number(1)};
+    if (when > now || page.batches.size() >= limit) {
+      page.next = page.next ? std::min(*page.next, when) : when;
+      return done{};
+    }
+    page.batches.push_back(unsigned_of(due_batches_.number(0)));
   }
 }
 
@@ -416,44 +448,12 @@ result<store::contents> sqlite_store::load() {
   const auto ids = db_.number("SELECT value FROM meta WHERE name = 'ids_up_to'");
   if (!ids) return ids.error();
   all.ids_up_to = unsigned_of(*ids);
-  if (auto loaded = load_queues(all.queues); !loaded) return std::move(loaded.error());
+  if (auto loaded = detail::load_queues(db_, all.queues); !loaded) {
+    return std::move(loaded.error());
+  }
+  if (auto loaded = detail::load_crons(db_, all.crons); !loaded) return std::move(loaded.error());
   if (auto loaded = load_leases(all.leases); !loaded) return std::move(loaded.error());
   return all;
-}
-
-void_result sqlite_store::load_queues(std::vector<saved_queue>& into) {
-  statement all;
-  constexpr std::string_view doing = "reading its queues";
-  if (!all.prepare(db_,
-                   "SELECT number, name, capacity_jobs, capacity_bytes, when_full, paused, "
-                   "lease_for, keep_done, keep_results, keep_dead, scheduled, ready, retrying, "
-                   "done, dead, cancelled, bytes FROM queues ORDER BY number")) {
-    return db_.failure(doing);
-  }
-  int rc = SQLITE_ROW;
-  while ((rc = all.step()) == SQLITE_ROW) {
-    const auto natural = [&](int at) { return unsigned_of(all.number(at)); };
-    const auto duration = [&](int at) { return milliseconds(all.number(at)); };
-    into.push_back({.number = static_cast<queue_number>(all.number(0)),
-                    .name = all.string(1),
-                    .options = {.capacity_jobs = natural(2),
-                                .capacity_bytes = natural(3),
-                                .when_full = overflow_from(all.view(4)),
-                                .paused = all.number(5) != 0,
-                                .lease_for = duration(6),
-                                .keep_done = duration(7),
-                                .keep_results = duration(8),
-                                .keep_dead = duration(9)},
-                    .counts = {.scheduled = natural(10),
-                               .ready = natural(11),
-                               .retrying = natural(12),
-                               .done = natural(13),
-                               .dead = natural(14),
-                               .cancelled = natural(15),
-                               .bytes = natural(16)}});
-  }
-  if (rc != SQLITE_DONE) return db_.failure(doing);
-  return done{};
 }
 
 void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {

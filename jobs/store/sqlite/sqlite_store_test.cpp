@@ -10,6 +10,7 @@
 #include <string>
 
 #include "jobs/store/sqlite/testing/raw_database.hpp"
+#include "jobs/store/testing/store_gates_suite.hpp"
 #include "jobs/store/testing/store_suite.hpp"
 #include "jobs/store/testing/temporary_folder.hpp"
 
@@ -23,8 +24,20 @@ struct sqlite_kind {
   temporary_folder folder;
 };
 
+// Most lines of keys are in the file then.
+struct sqlite_few_lines_kind {
+  std::unique_ptr<store> open() {
+    return must(open_sqlite(
+        {.path = folder.file("jobs.db"), .sync = sync_mode::off, .key_lines_in_memory = 2}));
+  }
+  temporary_folder folder;
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_suite, sqlite_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_random_suite, sqlite_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_gates_suite, sqlite_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(sqlite_few_lines, store_gates_suite, sqlite_few_lines_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(sqlite_few_lines, store_random_suite, sqlite_few_lines_kind);
 
 class sqlite_store_test : public ::testing::Test {
  protected:
@@ -76,18 +89,27 @@ TEST_F(sqlite_store_test, TheTablesAreTheDocumentedOnes) {
   EXPECT_EQ(columns("jobs"),
             "id queue state rank turn due_at created_at kind args ended_at attempts run_at "
             "lease_for time_limit keep_for retry_attempts retry_first retry_factor retry_longest "
-            "retry_jitter unique_key unique_until unique_for metadata errors result");
+            "retry_jitter unique_key unique_until unique_for metadata errors result key "
+            "line batch after step webhook blockers has_place progress progress_text");
   EXPECT_EQ(columns("queues"),
             "number name capacity_jobs capacity_bytes when_full paused lease_for keep_done "
-            "keep_results keep_dead scheduled ready retrying done dead cancelled bytes");
+            "keep_results keep_dead scheduled ready retrying done dead cancelled bytes "
+            "held rate rate_burst concurrency weight key_concurrency key_rate key_burst "
+            "deliver_url deliver_concurrency deliver_timeout");
+  EXPECT_EQ(columns("lines"), "line active waiting");
+  EXPECT_EQ(columns("edges"), "on_id job condition");
+  EXPECT_EQ(columns("batches"),
+            "id name open total pending failed created_at ended_at due_at keep_done keep_failed");
+  EXPECT_EQ(columns("logs"), "job number attempt at text");
   EXPECT_EQ(columns("unique_keys"), "queue key job expires_at");
   EXPECT_EQ(columns("leases"), "job queue key worker until began");
   EXPECT_EQ(columns("meta"), "name value");
   EXPECT_EQ(file.text("SELECT group_concat(name, ' ') FROM (SELECT name FROM sqlite_schema WHERE "
                       "type = 'index' AND sql IS NOT NULL ORDER BY name)"),
-            "jobs_by_state jobs_due jobs_ready unique_keys_expiring");
+            "batches_due edges_job jobs_batch jobs_by_state jobs_due jobs_line jobs_placed "
+            "jobs_ready unique_keys_expiring");
   EXPECT_EQ(file.number("PRAGMA application_id"), 0x736C7563);
-  EXPECT_EQ(file.number("PRAGMA user_version"), 1);
+  EXPECT_EQ(file.number("PRAGMA user_version"), 2);
   EXPECT_TRUE(file.is_sound());
 }
 
@@ -104,11 +126,13 @@ TEST_F(sqlite_store_test, APlainJobIsAPlainRow) {
   EXPECT_EQ(file.text("SELECT printf('%d %d %d %d %s %s', queue, state, rank, turn, kind, args) "
                       "FROM jobs WHERE id = 1"),
             R"(1 2 0 1 count {"n":1})");
-  EXPECT_EQ(file.number("SELECT count(*) FROM jobs WHERE id = 1 AND coalesce(due_at, ended_at, "
-                        "attempts, run_at, lease_for, time_limit, keep_for, retry_attempts, "
-                        "retry_first, retry_factor, retry_longest, retry_jitter, unique_key, "
-                        "unique_until, unique_for, metadata, errors, result) IS NULL"),
-            1)
+  EXPECT_EQ(
+      file.number("SELECT count(*) FROM jobs WHERE id = 1 AND coalesce(due_at, ended_at, "
+                  "attempts, run_at, lease_for, time_limit, keep_for, retry_attempts, "
+                  "retry_first, retry_factor, retry_longest, retry_jitter, unique_key, "
+                  "unique_until, unique_for, metadata, errors, result, key, line, batch, after, "
+                  "step, webhook, blockers, has_place, progress, progress_text) IS NULL"),
+      1)
       << "what is by default is NULL";
   EXPECT_EQ(file.text("SELECT typeof(args) || ' ' || rank || ' ' || unique_key || ' ' || "
                       "unique_until FROM jobs WHERE id = 2"),
@@ -129,7 +153,7 @@ TEST_F(sqlite_store_test, ErrorsThatAreNotJsonDoNotHideTheJob) {
 
 TEST_F(sqlite_store_test, AStateThatIsNoneIsCalledCorrupt) {
   open_with_a_job();
-  for (const int state : {1, 3, 99, -7}) {
+  for (const int state : {3, 8, 99, -7}) {
     const std::string to = std::to_string(state);
     ASSERT_EQ(raw_database(options.path).run("UPDATE jobs SET state = " + to), SQLITE_OK);
     auto it = open();
@@ -195,11 +219,11 @@ TEST_F(sqlite_store_test, ADatabaseOfAnotherProgramIsRefusedAndLeftAlone) {
 
 TEST_F(sqlite_store_test, AFileOfANewerVersionIsRefusedAndLeftAlone) {
   open_with_a_job();
-  ASSERT_EQ(raw_database(options.path).run("PRAGMA user_version = 2"), SQLITE_OK);
+  ASSERT_EQ(raw_database(options.path).run("PRAGMA user_version = 3"), SQLITE_OK);
   const std::string before = read_file("jobs.db");
   const error why = refusal();
   EXPECT_EQ(why.code, error_code::invalid);
-  EXPECT_TRUE(says(why, "newer version") && says(why, "format 2")) << why.message;
+  EXPECT_TRUE(says(why, "newer version") && says(why, "format 3")) << why.message;
   EXPECT_EQ(read_file("jobs.db"), before);
 }
 
@@ -404,7 +428,7 @@ TEST_F(sqlite_store_test, AKeyThatAFailedBatchTookIsFree) {
   auto it = open_with_a_job();
   const job timed = with_key(a_job(2), "k", unique_until::elapsed, milliseconds(10));
   ASSERT_FALSE(it->apply(a_batch(start, adding(timed), adding(a_job(1)))));
-  EXPECT_TRUE(must(it->apply(a_batch(start, adding(with_key(a_job(3), "k"))))).empty());
+  EXPECT_TRUE(must(it->apply(a_batch(start, adding(with_key(a_job(3), "k"))))).conflicts.empty());
 }
 
 TEST_F(sqlite_store_test, ExpiredKeysDoNotPileUp) {

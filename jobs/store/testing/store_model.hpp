@@ -1,11 +1,15 @@
 #pragma once
 
 // What a store should hold, kept in the simplest way that can be read at a glance: every answer is
-// a scan. The random comparison holds a real store against it.
+// a scan over all jobs, and there is nothing to keep in step. The random comparison holds a real
+// store against it.
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,41 +26,98 @@ class store_model {
   };
 
   std::map<job_id, job> jobs;
+  std::map<job_id, std::set<std::pair<job_id, after_when>>> open;  // what each job waits for
+  std::map<job_id, batch_info> batches;
   std::map<std::pair<queue_number, std::string>, key> keys;
   std::map<queue_number, change::queue_settings> queues;
   std::map<job_id, change::lease_record> leases;
   std::uint64_t ids_up_to = 0;
 
-  // The changes of one group, or a single add; who was in the way of each (all zero: added).
-  std::vector<job_id> add(const std::vector<job>& group, unix_time now) {
-    std::vector<job_id> holders;
+  unix_time now{};              // of the batch
+  std::size_t cause = 0;        // the change that is being made
+  std::vector<effect> effects;  // of the batch
+
+  // The changes of one group, or a single add; who or what was in the way of each (none: added).
+  std::vector<conflict> add(const std::vector<job>& group, const batch_info* with_batch) {
+    std::vector<conflict> found;
     const auto before = keys;
-    for (const job& j : group) holders.push_back(take_key(j, now));
-    if (std::ranges::any_of(holders, [](job_id h) { return h != 0; })) {
-      keys = before;
-    } else {
-      for (const job& j : group) jobs[j.id] = j;
+    std::set<job_id> own;
+    if (with_batch != nullptr) {
+      own.insert(with_batch->id);
+      found.push_back({0, 0, conflict::reason::other_of_group});
     }
-    return holders;
+    for (const job& j : group) own.insert(j.id);
+    if (own.size() == 1) own.clear();
+    bool is_free = true;
+    for (const job& j : group) {
+      const job_id holder = take_key(j);
+      const auto refusal = refusal_of(j.spec, own);
+      found.push_back({found.size(), holder, conflict::reason::other_of_group});
+      if (refusal) found.back().why = *refusal;
+      if (holder != 0) found.back().why = conflict::reason::duplicate;
+      is_free = is_free && holder == 0 && !refusal;
+    }
+    if (!is_free) {
+      keys = before;
+      return found;
+    }
+    if (with_batch != nullptr) batches[with_batch->id] = *with_batch;
+    for (const job& j : group) {
+      admit_new(j);
+      ++cause;
+    }
+    return {};
   }
 
   void move(job_id id, job_state to, const change::moved& how) {
     job& j = jobs.at(id);
-    j.state = to;
+    const job was = j;
     j.due_at = how.due_at;
     if (how.turn != 0) j.turn = how.turn;
     j.attempts = how.attempts.value_or(j.attempts);
     j.ended_at = how.ended_at.value_or(j.ended_at);
     j.spec.priority = how.priority.value_or(j.spec.priority);
     if (how.result) j.result = how.result;
+    if (how.progress) j.progress = how.progress;
     if (how.error) j.errors.push_back(*how.error);
     if (j.errors.size() > limits::errors_max) j.errors.erase(j.errors.begin());
     if (how.free_key) free_key(j);
+    j.has_place = to == job_state::scheduled && has_place(was);
+    job_state state = to;
+    if (to == job_state::ready && j.blockers > 0) state = job_state::held;
+    if (to == job_state::ready && j.blockers == 0 && !has_place(was)) state = state_in_line(j);
+    j.state = state;
+    if (state != to) {
+      j.due_at = {};
+      note(effect::kind::held, j);
+    }
+    if (has_ended(was.state) && !has_ended(to)) revive(was);
+    if (!has_ended(was.state) && has_ended(to)) end(was, to);
+    tell();
   }
 
-  void drop(job_id id) {
-    free_key(jobs.at(id));
-    jobs.erase(id);
+  void drop(job_id id, job_state as) {
+    const job was = jobs.at(id);
+    forget(was);
+    if (!has_ended(was.state)) end(was, has_ended(as) ? as : job_state::cancelled);
+    tell();
+    to_tell.push_back({id, gone});
+    tell();
+  }
+
+  void close_batch(job_id id) {
+    const auto at = batches.find(id);
+    if (at == batches.end() || !at->second.open) return;
+    at->second.open = false;
+    settle(at->second, at->second.failed > 0);
+    tell();
+  }
+
+  void drop_batch(job_id id) {
+    if (const auto at = batches.find(id); at != batches.end() && !at->second.has_ended()) return;
+    batches.erase(id);
+    to_tell.push_back({id, gone});
+    tell();
   }
 
   void free_key(const job& j) {
@@ -102,8 +163,212 @@ class store_model {
                   });
   }
 
+  std::vector<std::pair<unix_time, job_id>> timed_batches() const {
+    std::vector<std::pair<unix_time, job_id>> found;
+    for (const auto& [id, b] : batches) {
+      if (b.due_at != unix_time{}) found.emplace_back(b.due_at, id);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
  private:
-  job_id take_key(const job& j, unix_time now) {
+  // What became of success, end and failure of something.
+  enum class fate { open, met, lost };
+  using fates = std::array<fate, 3>;
+  static constexpr fates unknown{fate::open, fate::open, fate::open};
+  static constexpr fates done{fate::met, fate::met, fate::lost};
+  static constexpr fates failed{fate::open, fate::met, fate::met};
+  static constexpr fates gone{fate::lost, fate::met, fate::lost};
+
+  static fates fates_of(job_state state) {
+    if (!has_ended(state)) return unknown;
+    return state == job_state::done ? done : failed;
+  }
+  static fates fates_of(const batch_info& b) {
+    if (b.has_ended()) return b.failed == 0 ? done : failed;
+    return {fate::open, fate::open, b.failed > 0 ? fate::met : fate::open};
+  }
+  fates fates_of(job_id on) const {
+    if (const auto j = jobs.find(on); j != jobs.end()) return fates_of(j->second.state);
+    const auto b = batches.find(on);
+    return b != batches.end() ? fates_of(b->second) : done;
+  }
+  static fate one_of(const fates& all, after_when when) {
+    return all[static_cast<std::size_t>(when)];
+  }
+
+  // ---- keys
+
+  static bool has_place(const job& j) {
+    return !j.spec.key.empty() && (j.state == job_state::ready || j.state == job_state::retrying ||
+                                   (j.state == job_state::scheduled && j.has_place));
+  }
+  static bool waits(const job& j) {
+    return !j.spec.key.empty() && j.state == job_state::held && j.blockers == 0;
+  }
+  template <class Which>
+  std::vector<job_id> of_key_of(const job& as, Which which) const {
+    std::vector<job_id> found;
+    for (const auto& [id, j] : jobs) {
+      const bool is_alike = j.spec.key == as.spec.key && j.spec.queue == as.spec.queue;
+      if (id != as.id && is_alike && which(j)) found.push_back(id);
+    }
+    return found;
+  }
+  std::uint32_t slots(const job& j) const {
+    return queues.at(number_of(j.spec.queue)).options.key_concurrency;
+  }
+  // Of one that could run now but for its key.
+  job_state state_in_line(const job& j) const {
+    if (j.spec.key.empty()) return job_state::ready;
+    const bool is_free = of_key_of(j, has_place).size() < slots(j) && of_key_of(j, waits).empty();
+    return is_free ? job_state::ready : job_state::held;
+  }
+  void fill_line(const job& left) {
+    while (of_key_of(left, has_place).size() < slots(left)) {
+      const auto waiting = of_key_of(left, waits);
+      if (waiting.empty()) return;
+      const job_id first =
+          *std::ranges::min_element(waiting, {}, [&](job_id id) { return jobs.at(id).turn; });
+      jobs.at(first).state = job_state::ready;
+      note(effect::kind::released, jobs.at(first));
+    }
+  }
+
+  // ---- arriving, ending
+
+  std::optional<conflict::reason> refusal_of(const job_spec& spec,
+                                             const std::set<job_id>& own) const {
+    if (spec.batch != 0 && !own.contains(spec.batch)) {
+      const auto b = batches.find(spec.batch);
+      if (b == batches.end()) return conflict::reason::no_such_batch;
+      if (b->second.has_ended()) return conflict::reason::batch_ended;
+    }
+    for (const dependency& d : spec.after) {
+      if (!own.contains(d.on) && one_of(fates_of(d.on), d.when) == fate::lost) {
+        return conflict::reason::skipped;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void admit_new(job j) {
+    const job_state wanted = j.state;
+    for (const dependency& d : j.spec.after) {
+      if (one_of(fates_of(d.on), d.when) == fate::open) open[j.id].insert({d.on, d.when});
+    }
+    j.blockers = static_cast<std::uint32_t>(open.contains(j.id) ? open[j.id].size() : 0);
+    if (j.blockers > 0) {
+      j.state = job_state::held;
+      j.due_at = {};
+    } else if (j.state == job_state::ready) {
+      j.state = state_in_line(j);
+    }
+    jobs[j.id] = j;
+    if (const auto b = batches.find(j.spec.batch); b != batches.end()) {
+      ++b->second.total;
+      ++b->second.pending;
+    }
+    if (j.state != wanted) note(effect::kind::held, j);
+  }
+
+  void revive(const job& was) {
+    const auto b = batches.find(was.spec.batch);
+    if (b == batches.end()) return;
+    ++b->second.pending;
+    if (was.state != job_state::done) --b->second.failed;
+    b->second.ended_at = {};
+    b->second.due_at = {};
+  }
+
+  void end(const job& was, job_state as) {
+    if (has_place(was) || waits(was)) fill_line(was);
+    leave_batch(was, as == job_state::done ? 0 : 1);
+    to_tell.push_back({was.id, fates_of(as)});
+  }
+
+  void leave_batch(const job& was, std::uint64_t failures) {
+    const auto b = batches.find(was.spec.batch);
+    if (b == batches.end()) return;
+    const bool had_failed = b->second.failed > 0;
+    --b->second.pending;
+    b->second.failed += failures;
+    settle(b->second, had_failed);
+  }
+
+  void settle(batch_info& b, bool had_failed) {
+    if (b.has_ended()) {
+      b.ended_at = now;
+      b.due_at = now + (b.failed == 0 ? b.keep_done : b.keep_failed);
+      effect e;
+      e.what = effect::kind::batch_ended;
+      e.cause = cause;
+      e.id = b.id;
+      e.batch = std::make_shared<batch_info>(b);
+      effects.push_back(std::move(e));
+    }
+    if (b.has_ended() || (!had_failed && b.failed > 0)) to_tell.push_back({b.id, fates_of(b)});
+  }
+
+  void forget(const job& j) {
+    free_key(j);
+    open.erase(j.id);
+    jobs.erase(j.id);
+  }
+
+  // ---- those who wait
+
+  void tell() {
+    while (!to_tell.empty()) {
+      const auto [on, what] = to_tell.front();
+      to_tell.pop_front();
+      std::vector<std::pair<job_id, after_when>> waiting;
+      for (const auto& [id, all] : open) {
+        for (const auto& [each, when] : all) {
+          if (each == on) waiting.emplace_back(id, when);
+        }
+      }
+      for (const auto& [id, when] : waiting) {
+        if (open.contains(id)) hear(id, on, when, one_of(what, when));
+      }
+    }
+  }
+
+  void hear(job_id id, job_id on, after_when when, fate what) {
+    if (what == fate::open) return;
+    job& j = jobs.at(id);
+    if (what == fate::lost && j.state == job_state::held) {
+      const job was = j;
+      forget(was);
+      note(effect::kind::skipped, was);
+      to_tell.push_back({id, gone});
+      return leave_batch(was, 0);
+    }
+    open[id].erase({on, when});
+    if (--j.blockers > 0) return;
+    open.erase(id);
+    if (j.state != job_state::held) return;
+    j.state = j.spec.run_at > now ? job_state::scheduled : state_in_line(j);
+    if (j.state == job_state::scheduled) j.due_at = j.spec.run_at;
+    if (j.state != job_state::held) note(effect::kind::released, j);
+  }
+
+  void note(effect::kind what, const job& j) {
+    effect e;
+    e.what = what;
+    e.cause = cause;
+    e.id = j.id;
+    e.queue = number_of(j.spec.queue);
+    if (what != effect::kind::skipped) e.to = j.state;
+    e.due_at = what == effect::kind::skipped ? unix_time{} : j.due_at;
+    e.blockers = what == effect::kind::held ? j.blockers : 0;
+    e.weight = weight_of(j.spec);
+    if (what != effect::kind::held) e.it = std::make_shared<const job>(j);
+    effects.push_back(std::move(e));
+  }
+
+  job_id take_key(const job& j) {
     const unique_key& u = j.spec.unique;
     if (u.key.empty()) return 0;
     const auto at = keys.find({number_of(j.spec.queue), u.key});
@@ -115,6 +380,8 @@ class store_model {
     if (u.until == unique_until::elapsed) mine.expires = j.created_at + u.lasts;
     return 0;
   }
+
+  std::deque<std::pair<job_id, fates>> to_tell;
 };
 
 }  // namespace sluice::jobs::testing

@@ -45,25 +45,83 @@ class store_random_suite : public store_words<Kind> {
       j.due_at = this->now + some_time();
       j.spec.run_at = j.due_at;
     }
+    if (chance(3)) j.spec.key = "serial" + std::to_string(below(6));
+    if (chance(4) && !model.batches.empty()) j.spec.batch = some_batch();
+    if (chance(20)) j.spec.batch = below(1000);  // any, or none at all
+    for (std::uint32_t n = chance(4) ? 1 + below(3) : 0; n > 0; --n) {
+      j.spec.after.push_back({some_id(), "", static_cast<after_when>(below(3))});
+    }
     return j;
+  }
+
+  template <class Map>
+  auto any_of(const Map& all) {
+    return std::next(all.begin(), below(static_cast<std::uint32_t>(all.size())));
+  }
+  job_id some_batch() { return any_of(model.batches)->first; }
+  // Of a job or a batch, mostly of one that is there.
+  job_id some_id() {
+    if (chance(3) && !model.batches.empty()) return some_batch();
+    if (chance(20) || model.jobs.empty()) return 1 + below(static_cast<std::uint32_t>(last_id) + 9);
+    return any_of(model.jobs)->first;
+  }
+  batch_info random_batch() {
+    batch_info b = a_batch_of_jobs(++last_id);
+    b.created_at = this->now;
+    b.keep_done = some_time();
+    b.keep_failed = some_time();
+    return b;
   }
 
   void add_some(batch& b) {
     const std::uint32_t group = chance(3) ? ++last_group : 0;
     std::vector<job> jobs;
-    for (std::uint32_t n = group == 0 ? 1 : 1 + below(4); n > 0; --n) jobs.push_back(random_job());
-    const std::size_t first = b.changes.size();
+    std::optional<batch_info> with_batch;
+    model.cause = b.changes.size();
+    const std::size_t first = model.cause;
+    if (group != 0 && chance(3)) {
+      with_batch = random_batch();
+      b.changes.push_back(adding_batch(*with_batch, group));
+      ++model.cause;
+    }
+    for (std::uint32_t n = group == 0 ? 1 : 1 + below(4); n > 0; --n) {
+      jobs.push_back(random_job());
+      job& j = jobs.back();
+      if (with_batch && !chance(3)) j.spec.batch = with_batch->id;
+      if (with_batch && chance(4)) {
+        j.spec.after.push_back({with_batch->id, "", static_cast<after_when>(below(3))});
+      }
+      if (jobs.size() > 1 && chance(3)) {
+        j.spec.after.push_back({jobs.front().id, "", static_cast<after_when>(below(3))});
+      }
+      // Who would wait for its own batch to end would wait for ever.
+      std::erase_if(j.spec.after,
+                    [&](const dependency& d) { return d.on == j.spec.batch || d.on == j.id; });
+    }
     for (const job& j : jobs) b.changes.push_back(adding(j, group));
-    const auto holders = model.add(jobs, b.now);
-    if (std::ranges::all_of(holders, [](job_id h) { return h == 0; })) return;
-    for (std::size_t i = 0; i < holders.size(); ++i) expected.push_back({first + i, holders[i]});
+    for (conflict c : model.add(jobs, with_batch ? &*with_batch : nullptr)) {
+      c.index += first;
+      expected.push_back(c);
+    }
+  }
+
+  // Where a job that others wait for, or that waits itself, can go.
+  static std::vector<job_state> ways_of(const job& j) {
+    using is = job_state;
+    if (!gates::concern(j.spec)) {
+      return {is::scheduled, is::ready, is::retrying, is::done, is::dead, is::cancelled};
+    }
+    if (j.state == is::held) return {is::cancelled};
+    if (has_ended(j.state)) return {is::ready, is::scheduled};
+    if (j.state == is::scheduled && !j.has_place) {
+      return {is::ready, is::scheduled, is::cancelled, is::dead};
+    }
+    return {is::scheduled, is::ready, is::retrying, is::done, is::dead, is::cancelled};
   }
 
   void move_one(batch& b, const job& j) {
-    static constexpr job_state states[] = {job_state::scheduled, job_state::ready,
-                                           job_state::retrying,  job_state::done,
-                                           job_state::dead,      job_state::cancelled};
-    const job_state to = states[below(std::size(states))];
+    const auto ways = ways_of(j);
+    const job_state to = ways[below(static_cast<std::uint32_t>(ways.size()))];
     change::moved how;
     if (to != job_state::ready && !chance(4)) how.due_at = b.now + some_time();
     if (to == job_state::ready || chance(4)) how.turn = ++last_id;
@@ -72,13 +130,32 @@ class store_random_suite : public store_words<Kind> {
     if (chance(3)) how.error = attempt_error{j.attempts + 1, b.now, "t", "m", ""};
     if (chance(6)) how.result = payload{std::string(below(50), 'r'), content_type::bytes};
     if (chance(6)) how.priority = static_cast<std::int64_t>(below(5)) - 2;
+    if (chance(6)) how.progress = progress{static_cast<double>(below(100)), "step"};
     how.free_key = chance(2);
+    model.cause = b.changes.size();
     b.changes.push_back(moving(j, to, how));
     model.move(j.id, to, how);
   }
 
+  void change_a_batch(batch& b) {
+    model.cause = b.changes.size();
+    if (model.batches.empty() || chance(3)) {
+      const batch_info made = random_batch();
+      model.batches[made.id] = made;
+      return b.changes.push_back(adding_batch(made));
+    }
+    const job_id id = some_batch();
+    if (chance(6)) {
+      b.changes.push_back(dropping_batch(id));
+      return model.drop_batch(id);
+    }
+    b.changes.push_back(closing_batch(id));
+    model.close_batch(id);
+  }
+
   void change_something(batch& b) {
     const std::uint32_t what = below(100);
+    if (chance(12)) return change_a_batch(b);
     if (model.jobs.empty() || what < 35 || (what < 45 && model.jobs.size() < 150)) {
       return add_some(b);
     }
@@ -86,8 +163,10 @@ class store_random_suite : public store_words<Kind> {
     const job j = at->second;
     if (what < 70) return move_one(b, j);
     if (what < 92) {
-      b.changes.push_back(dropping(j));
-      return model.drop(j.id);
+      const auto as = static_cast<job_state>(4 + below(4));
+      model.cause = b.changes.size();
+      b.changes.push_back(dropping(j, as));
+      return model.drop(j.id, as);
     }
     if (what < 95) {
       b.changes.push_back(freeing_key(j));
@@ -107,6 +186,9 @@ class store_random_suite : public store_words<Kind> {
     queue_options o;
     o.paused = chance(2);
     o.capacity_jobs = 1 + below(1000);
+    o.key_concurrency = 1 + below(3);
+    o.key_rate = below(100) / 7.0;
+    o.deliver.url = chance(2) ? "http://localhost/" : "";
     const queue_number number = 1 + below(2);
     b.changes.push_back(setting(number, model.queues[number].name, o));
     model.queues[number].options = o;
@@ -117,18 +199,47 @@ class store_random_suite : public store_words<Kind> {
     batch b;
     b.now = this->now;
     expected.clear();
+    model.effects.clear();
+    model.now = b.now;
     for (std::uint32_t n = below(20); n > 0; --n) change_something(b);
     if (chance(5)) {
       b.ids_up_to = below(1'000'000);
       model.ids_up_to = std::max(model.ids_up_to, b.ids_up_to);
     }
     run.did(b.changes.size());
-    const auto conflicts = must(this->it->apply(b));
-    ASSERT_EQ(conflicts.size(), expected.size());
-    for (std::size_t i = 0; i < conflicts.size(); ++i) {
-      ASSERT_EQ(conflicts[i].index, expected[i].index);
-      ASSERT_EQ(conflicts[i].holder, expected[i].holder);
+    const auto did = must(this->it->apply(b));
+    ASSERT_EQ(did.conflicts.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(did.conflicts[i].index, expected[i].index);
+      ASSERT_EQ(did.conflicts[i].holder, expected[i].holder);
+      ASSERT_EQ(did.conflicts[i].why, expected[i].why);
     }
+    compare_effects(did.effects);
+  }
+
+  void compare_effects(const std::vector<effect>& effects) {
+    ASSERT_EQ(effects.size(), model.effects.size());
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+      const effect& real = effects[i];
+      const effect& wanted = model.effects[i];
+      ASSERT_EQ(real.what, wanted.what) << "of " << wanted.id;
+      ASSERT_EQ(real.id, wanted.id);
+      ASSERT_EQ(real.cause, wanted.cause);
+      ASSERT_EQ(real.queue, wanted.queue);
+      ASSERT_EQ(real.to, wanted.to);
+      ASSERT_EQ(real.due_at, wanted.due_at);
+      ASSERT_EQ(real.blockers, wanted.blockers);
+      ASSERT_EQ(real.weight, wanted.weight);
+      ASSERT_EQ(real.it != nullptr, wanted.it != nullptr);
+      if (wanted.it && wanted.what == effect::kind::released) {
+        ASSERT_EQ(*real.it, *wanted.it);
+      }
+      ASSERT_EQ(real.batch != nullptr, wanted.batch != nullptr);
+      if (wanted.batch) {
+        ASSERT_EQ(*real.batch, *wanted.batch);
+      }
+    }
+    effects_seen += effects.size();
   }
 
   template <class Page>
@@ -164,8 +275,20 @@ class store_random_suite : public store_words<Kind> {
     const auto limit = 1 + below(20);
     std::size_t n = 0;
     while (n < timed.size() && n < limit && timed[n].due_at <= this->now) ++n;
+    auto next = n < timed.size() ? std::optional(timed[n].due_at) : std::nullopt;
+    const auto batches = model.timed_batches();
+    ids due_batches;
+    for (const auto& [when, id] : batches) {
+      if (when <= this->now && due_batches.size() < limit) {
+        due_batches.push_back(id);
+      } else {
+        next = next ? std::min(*next, when) : when;
+        break;
+      }
+    }
     const auto page = must(this->it->due(this->now, limit));
-    ASSERT_EQ(page.next, n < timed.size() ? std::optional(timed[n].due_at) : std::nullopt);
+    ASSERT_EQ(page.batches, due_batches);
+    ASSERT_EQ(page.next, next);
     timed.resize(n);
     ASSERT_EQ(values(page.jobs), timed);
   }
@@ -175,18 +298,32 @@ class store_random_suite : public store_words<Kind> {
     if (chance(2)) filter.queue = 1 + below(2);
     if (chance(2)) filter.state = chance(2) ? job_state::dead : job_state::ready;
     if (chance(2)) filter.kind = "rare";
+    if (chance(3) && !model.batches.empty()) filter.batch = some_batch();
     const auto by_id = [](const job& a, const job& b) { return a.id < b.id; };
     const auto wanted = model.sorted(
         [&](const job& j) {
           return (!filter.queue || *filter.queue == number_of(j.spec.queue)) &&
                  (!filter.state || *filter.state == j.state) &&
-                 (filter.kind.empty() || filter.kind == j.spec.kind);
+                 (filter.kind.empty() || filter.kind == j.spec.kind) &&
+                 (filter.batch == 0 || filter.batch == j.spec.batch);
         },
         by_id);
     std::vector<job> found;
     for (std::optional<job_id> after = 0; after;) {
       auto page = must(this->it->list(filter, *after, 1 + below(50)));
       found.insert(found.end(), page.jobs.begin(), page.jobs.end());
+      after = page.cursor;
+    }
+    ASSERT_EQ(found, wanted);
+  }
+
+  void compare_batches() {
+    std::vector<batch_info> wanted;
+    for (const auto& [id, b] : model.batches) wanted.push_back(b);
+    std::vector<batch_info> found;
+    for (std::optional<job_id> after = 0; after;) {
+      const auto page = must(this->it->list_batches(*after, 1 + below(9)));
+      found.insert(found.end(), page.batches.begin(), page.batches.end());
       after = page.cursor;
     }
     ASSERT_EQ(found, wanted);
@@ -219,6 +356,7 @@ class store_random_suite : public store_words<Kind> {
   std::vector<conflict> expected;
   job_id last_id = 0;  // of jobs, and of turns
   std::uint32_t last_group = 0;
+  std::size_t effects_seen = 0;
 };
 
 TYPED_TEST_SUITE_P(store_random_suite);
@@ -233,8 +371,11 @@ TYPED_TEST_P(store_random_suite, TheStoreAndTheModelAgree) {
     if (this->HasFatalFailure()) break;
     if (round % 4 == 2) this->compare_list();
     if (this->HasFatalFailure()) break;
+    if (round % 4 == 3) this->compare_batches();
+    if (this->HasFatalFailure()) break;
     if (round % 50 == 49) this->compare_reopened();
   }
+  EXPECT_GT(this->effects_seen, 1000U) << "jobs waited for one another";
 }
 
 REGISTER_TYPED_TEST_SUITE_P(store_random_suite, TheStoreAndTheModelAgree);

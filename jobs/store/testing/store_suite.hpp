@@ -63,6 +63,9 @@ TYPED_TEST_P(store_suite, AJobComesBackAsItWasAdded) {
   all.spec.keep_for = milliseconds(0);
   all.errors = {{1, start, "t", "m", "b"}, {2, start + milliseconds(1), "", "", ""}};
   all.result = payload{"[1,2]", content_type::json};
+  all.spec.step = "second";
+  all.spec.webhook = "https://example.com/ended";
+  all.progress = progress{0.1, "a line"};
   this->apply(adding(all), adding(a_job(8)));
   EXPECT_EQ(this->get(7), all);
   EXPECT_EQ(this->get(8), a_job(8));
@@ -97,6 +100,19 @@ TYPED_TEST_P(store_suite, EachOptionAloneComesBack) {
       },
       [](job& j) { j.attempts = 4'000'000'000U; },
       [](job& j) { j.created_at = {}; },
+      [](job& j) { j.spec.step = "s\xff"; },
+      [](job& j) { j.spec.webhook = "http://localhost/"; },
+      [](job& j) {
+        j.progress = progress{100, ""};
+      },
+      [](job& j) {
+        j.progress = progress{0, "at the start"};
+      },
+      [](job& j) { j.spec.key = "serial \xff"; },
+      [](job& j) {
+        // Of which none is there: they count as done, and it is ready.
+        j.spec.after = {{7000, "a \"step\"", after_when::end}, {7001, "\xff", after_when::success}};
+      },
   };
   std::vector<job> jobs;
   for (const auto& set : options) {
@@ -653,14 +669,24 @@ TYPED_TEST_P(store_suite, IdsUpToNeverGoesBack) {
 }
 
 TYPED_TEST_P(store_suite, QueueSettingsComeBack) {
-  queue_options o{.capacity_jobs = 1,
-                  .capacity_bytes = std::uint64_t{1} << 62,
-                  .when_full = overflow::latest,
-                  .paused = true,
-                  .lease_for = milliseconds(1),
-                  .keep_done = milliseconds(2),
-                  .keep_results = milliseconds(3),
-                  .keep_dead = milliseconds(4)};
+  queue_options o{
+      .capacity_jobs = 1,
+      .capacity_bytes = std::uint64_t{1} << 62,
+      .when_full = overflow::latest,
+      .paused = true,
+      .lease_for = milliseconds(1),
+      .keep_done = milliseconds(2),
+      .keep_results = milliseconds(3),
+      .keep_dead = milliseconds(4),
+      .rate = 1.0 / 3.0,
+      .rate_burst = 5,
+      .concurrency = 6,
+      .weight = 7,
+      .key_concurrency = 8,
+      .key_rate = 2.5,
+      .key_burst = 9,
+      .deliver = {
+          .url = "https://example.com/work", .concurrency = 10, .timeout = milliseconds(11)}};
   this->apply(adding(a_job(1, "mail")));
   this->apply(setting(3, "a.b_c-d/e:f", o), setting(2, "mail", o), setting(10'000, "far"));
   const auto all = this->reopen();
@@ -715,6 +741,95 @@ TYPED_TEST_P(store_suite, ALeaseSavedAgainReplacesTheFirst) {
   const auto all = this->reopen();
   ASSERT_EQ(all.leases.size(), 1U);
   EXPECT_EQ(all.leases[0].lease.key, 2U);
+}
+
+TYPED_TEST_P(store_suite, CronEntriesComeBack) {
+  cron_entry every;
+  every.spec.name = "every/night";
+  every.spec.schedule = "0 3 * * *";
+  every.spec.zone = "Europe/Berlin";
+  every.spec.missed = missed_runs::all;
+  every.spec.paused = true;
+  every.spec.job = with_key(a_job(1, "reports"), "one at a time").spec;
+  every.spec.job.args = {std::string("\0\xff", 2), content_type::bytes};
+  every.spec.job.priority = 3;
+  every.spec.job.retry.attempts_max = 2;
+  every.spec.job.key = "serial";
+  every.spec.job.after = {{5, "", after_when::failure}};
+  every.next_at = start + milliseconds(1);
+  every.last_at = start;
+  every.last_job = 77;
+  every.runs = 3;
+  every.missed = 4;
+  cron_entry plain;
+  plain.spec.name = "a";
+  plain.spec.job.kind = "count";
+  this->apply(of_cron(op::set_cron, every), of_cron(op::set_cron, plain));
+  EXPECT_EQ(this->reopen().crons, (std::vector{plain, every})) << "by name";
+  every.next_at = {};
+  every.runs = 5;
+  this->apply(of_cron(op::set_cron, every), of_cron(op::drop_cron, plain),
+              of_cron(op::drop_cron, plain));
+  EXPECT_EQ(this->reopen().crons, std::vector{every});
+}
+
+TYPED_TEST_P(store_suite, ACronEntryAndItsRunAreOneBatch) {
+  cron_entry entry;
+  entry.spec.name = "tick";
+  entry.last_job = 1;
+  this->apply(of_cron(op::set_cron, entry), adding(a_job(1)));
+  EXPECT_EQ(this->reopen().crons.at(0).last_job, 1U);
+  EXPECT_TRUE(this->has(1));
+}
+
+TYPED_TEST_P(store_suite, ProgressIsKeptUntilThereIsMore) {
+  const job j = a_job(1);
+  this->apply(adding(j));
+  this->apply(moving(j, job_state::ready, {.progress = progress{12.5, "half of a quarter"}}));
+  EXPECT_EQ(this->get(1).progress, (progress{12.5, "half of a quarter"}));
+  this->apply(moving(j, job_state::ready, {.attempts = 1}));
+  this->reopen();
+  EXPECT_EQ(this->get(1).progress, (progress{12.5, "half of a quarter"}));
+  this->apply(moving(j, job_state::ready, {.progress = progress{20, ""}}));
+  EXPECT_EQ(this->get(1).progress, (progress{20, ""}));
+}
+
+TYPED_TEST_P(store_suite, LogsOfAJobAreNumberedPagedAndGoWithIt) {
+  const auto line = [](std::uint32_t attempt, std::string text) {
+    return log_line{99, attempt, start + milliseconds(attempt), std::move(text)};
+  };
+  this->apply(adding(a_job(1)), adding(a_job(2)), adding_logs(1, {line(1, "a"), line(1, "\xff")}),
+              adding_logs(2, {line(1, "of another")}), adding_logs(3, {line(1, "of nobody")}));
+  this->reopen();
+  this->apply(adding_logs(1, {line(2, "c")}), adding_logs(1, {}));
+  const auto page = must(this->it->logs(1, 0, 10));
+  EXPECT_EQ(page.lines, (std::vector<log_line>{{1, 1, start + milliseconds(1), "a"},
+                                               {2, 1, start + milliseconds(1), "\xff"},
+                                               {3, 2, start + milliseconds(2), "c"}}));
+  EXPECT_FALSE(page.cursor);
+  const auto part = must(this->it->reader()->logs(1, 1, 1));
+  ASSERT_EQ(part.lines.size(), 1U);
+  EXPECT_EQ(part.lines[0].number, 2U);
+  EXPECT_EQ(part.cursor, 2U);
+  EXPECT_TRUE(must(this->it->logs(1, 3, 10)).lines.empty());
+  EXPECT_TRUE(must(this->it->logs(3, 0, 10)).lines.empty());
+  this->apply(dropping(a_job(1)));
+  EXPECT_TRUE(must(this->it->logs(1, 0, 10)).lines.empty());
+  this->apply(adding(a_job(1)));
+  EXPECT_TRUE(must(this->it->logs(1, 0, 10)).lines.empty()) << "they went with the job";
+  EXPECT_EQ(must(this->it->logs(2, 0, 10)).lines.size(), 1U);
+}
+
+TYPED_TEST_P(store_suite, TheFirstLinesOfALogStayWhenItIsFull) {
+  this->apply(adding(a_job(1)));
+  std::vector<log_line> lines(limits::log_lines_max - 1);
+  for (std::size_t n = 0; n < lines.size(); ++n) lines[n].text = std::to_string(n + 1);
+  this->apply(adding_logs(1, lines));
+  this->apply(adding_logs(1, {lines[0], lines[1], lines[2]}));
+  const auto last = must(this->it->logs(1, limits::log_lines_max - 2, 10));
+  ASSERT_EQ(last.lines.size(), 2U) << "the rest was left out";
+  EXPECT_EQ(last.lines[1].text, "1");
+  EXPECT_EQ(last.lines[1].number, limits::log_lines_max);
 }
 
 TYPED_TEST_P(store_suite, AnEmptyBatchAndAFlushDoNoHarm) {
@@ -780,6 +895,8 @@ REGISTER_TYPED_TEST_SUITE_P(
     APageOfVictimsIsBoundedInBytes, VictimsLookAtNoMoreThanTheyMust, AListIsFilteredAndPaged,
     TheWorkOfOnePageIsBounded, IdsUpToNeverGoesBack, QueueSettingsComeBack,
     SavedLeasesComeBackForJobsThatAreStillReady, ALeaseSavedAgainReplacesTheFirst,
+    CronEntriesComeBack, ACronEntryAndItsRunAreOneBatch, ProgressIsKeptUntilThereIsMore,
+    LogsOfAJobAreNumberedPagedAndGoWithIt, TheFirstLinesOfALogStayWhenItIsFull,
     AnEmptyBatchAndAFlushDoNoHarm, AReaderSeesWhatWasAppliedBefore,
     AReaderOnAnotherThreadSeesWholeBatches);
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/store/gates.hpp"
 #include "jobs/store/store.hpp"
 
 namespace sluice::jobs {
@@ -28,7 +29,9 @@ inline void PrintTo(const job& j, std::ostream* out) {  // NOLINT(readability-id
   *out << "job " << j.id << " of " << j.spec.queue << ", " << to_string(j.state) << ", priority "
        << j.spec.priority << ", turn " << j.turn << ", due " << j.due_at.ms << ", ended "
        << j.ended_at.ms << ", attempts " << j.attempts << ", errors " << j.errors.size()
-       << ", args of " << j.spec.args.data.size() << " bytes";
+       << ", args of " << j.spec.args.data.size() << " bytes"
+       << ", key '" << j.spec.key << "', batch " << j.spec.batch << ", after "
+       << j.spec.after.size() << ", blockers " << j.blockers << ", place " << j.has_place;
 }
 
 }  // namespace sluice::jobs
@@ -85,14 +88,15 @@ inline change about(op what, const job& j) {
 inline change moving(const job& j, job_state to, change::moved how = {}) {
   change c = about(op::move, j);
   c.to = to;
-  if (how.free_key) c.it = std::make_shared<const job>(j);
+  if (how.free_key || gates::concern(j.spec)) c.it = std::make_shared<const job>(j);
   c.how = std::make_unique<change::moved>(std::move(how));
   return c;
 }
 
-inline change dropping(const job& j) {
+inline change dropping(const job& j, job_state as = job_state::ready) {
   change c = about(op::drop, j);
-  if (!j.spec.unique.key.empty()) c.it = std::make_shared<const job>(j);
+  c.to = as;
+  if (!j.spec.unique.key.empty() || gates::concern(j.spec)) c.it = std::make_shared<const job>(j);
   return c;
 }
 
@@ -121,6 +125,56 @@ inline change saving_lease(const job& j, change::lease_record lease) {
 inline change dropping_leases() {
   change c;
   c.what = op::drop_leases;
+  return c;
+}
+
+inline batch_info a_batch_of_jobs(job_id id) {
+  batch_info b;
+  b.id = id;
+  b.name = "batch " + std::to_string(id);
+  b.open = true;
+  b.created_at = start;
+  b.keep_done = milliseconds(1000);
+  b.keep_failed = milliseconds(5000);
+  return b;
+}
+
+inline change adding_batch(batch_info b, std::uint32_t group = 0) {
+  change c;
+  c.what = op::add_batch;
+  c.group = group;
+  c.batch = std::make_unique<batch_info>(std::move(b));
+  return c;
+}
+inline change adding_batch(job_id id, std::uint32_t group = 0) {
+  return adding_batch(a_batch_of_jobs(id), group);
+}
+
+inline change of_batch(op what, job_id id) {
+  change c;
+  c.what = what;
+  c.id = id;
+  return c;
+}
+inline change closing_batch(job_id id) {
+  return of_batch(op::close_batch, id);
+}
+inline change dropping_batch(job_id id) {
+  return of_batch(op::drop_batch, id);
+}
+
+inline change of_cron(op what, cron_entry entry) {
+  change c;
+  c.what = what;
+  c.cron = std::make_unique<cron_entry>(std::move(entry));
+  return c;
+}
+
+inline change adding_logs(job_id id, std::vector<log_line> lines) {
+  change c;
+  c.what = op::add_logs;
+  c.id = id;
+  c.logs = std::make_unique<std::vector<log_line>>(std::move(lines));
   return c;
 }
 
@@ -179,7 +233,7 @@ class store_words : public ::testing::Test {
 
   template <class... Changes>
   std::vector<conflict> apply_at(unix_time when, Changes... changes) {
-    return must(it->apply(a_batch(when, std::move(changes)...)));
+    return must(it->apply(a_batch(when, std::move(changes)...))).conflicts;
   }
   template <class... Changes>
   std::vector<conflict> apply(Changes... changes) {

@@ -23,14 +23,16 @@ std::int64_t signed_of(std::uint64_t value) {
 
 bool batch_writer::prepare(connection& on) {
   on_ = &on;
-  return plain_.prepare(on) &&
+  return tables_.prepare(on) && plain_.prepare(on) && keyed_.prepare(on) && settings_.prepare(on) &&
          add_.prepare(on, "INSERT INTO jobs (" + column_list() + ") VALUES (" +
                               parameter_list(job_columns.size()) + ")") &&
          move_.prepare(on,
                        "UPDATE jobs SET state = ?4, due_at = ?5, turn = coalesce(?6, turn), "
                        "attempts = nullif(coalesce(?7, attempts), 0), "
                        "ended_at = nullif(coalesce(?8, ended_at), 0), rank = coalesce(?9, rank), "
-                       "errors = coalesce(?10, errors), result = coalesce(?11, result) "
+                       "errors = coalesce(?10, errors), result = coalesce(?11, result), "
+                       "has_place = ?12, progress = coalesce(?13, progress), "
+                       "progress_text = coalesce(?14, progress_text) "
                        "WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
          drop_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
          read_errors_.prepare(on, "SELECT errors FROM jobs WHERE id = ?1") &&
@@ -47,18 +49,11 @@ bool batch_writer::prepare(connection& on) {
          next_expired_.prepare(on,
                                "SELECT min(expires_at) FROM unique_keys "
                                "WHERE expires_at IS NOT NULL") &&
-         set_queue_.prepare(
-             on,
-             "INSERT INTO queues (number, name, capacity_jobs, capacity_bytes, when_full, paused, "
-             "lease_for, keep_done, keep_results, keep_dead) "
-             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
-             "ON CONFLICT (number) DO UPDATE SET name = ?2, capacity_jobs = ?3, "
-             "capacity_bytes = ?4, when_full = ?5, paused = ?6, lease_for = ?7, keep_done = ?8, "
-             "keep_results = ?9, keep_dead = ?10") &&
          count_.prepare(on,
                         "UPDATE queues SET scheduled = scheduled + ?2, ready = ready + ?3, "
                         "retrying = retrying + ?4, done = done + ?5, dead = dead + ?6, "
-                        "cancelled = cancelled + ?7, bytes = bytes + ?8 WHERE number = ?1") &&
+                        "cancelled = cancelled + ?7, bytes = bytes + ?8, held = held + ?9 "
+                        "WHERE number = ?1") &&
          save_lease_.prepare(on, "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6)") &&
          drop_leases_.prepare(on, "DELETE FROM leases") &&
          mark_.prepare(on,
@@ -68,61 +63,110 @@ bool batch_writer::prepare(connection& on) {
                             "UPDATE meta SET value = ?1 WHERE name = 'ids_up_to' AND value < ?1");
 }
 
-bool batch_writer::write(const batch& b, std::vector<conflict>& conflicts) {
+bool batch_writer::write(const batch& b, applied& did) {
   deltas_.clear();
   plain_.clear();
+  keyed_.clear();
+  gates_.begin(b.now);
   if (!forget_expired_keys(b)) return false;
   for (std::size_t i = 0; i < b.changes.size();) {
-    const change& c = b.changes[i];
-    bool written = false;
-    std::size_t next = i + 1;
-    if (plain_rows::is_plain_add(c)) {
-      check(c.it->id != 0, object, "a job with an id");
-      deltas_.add(c);
-      written = plain_.add(c);
-    } else if (plain_rows::is_plain_drop(c)) {
-      deltas_.add(c);
-      written = plain_.drop(c);
-    } else if (plain_.flush()) {
-      if (c.what == change::op::add) {
-        next = end_of_group(b, i);
-        written = add_group(b, i, next, conflicts);
-      } else {
-        written = write_one(c);
-      }
-    }
-    if (!written) return false;
-    i = next;
+    i = write_next(b, i, did.conflicts);
+    if (i == 0) return false;
   }
-  if (!plain_.flush()) return false;
+  if (!flush() || !gates_.finish()) return false;
   // Asked to store nothing, it shows that it can: somebody wants to know.
   if (b.changes.empty() && !mark()) return false;
   if (b.ids_up_to != 0 && !ids_up_to_.number(1, signed_of(b.ids_up_to)).run()) return false;
+  did.effects = gates_.take_effects();
   return write_counts();
+}
+
+std::size_t batch_writer::write_next(const batch& b, std::size_t at,
+                                     std::vector<conflict>& conflicts) {
+  const change& c = b.changes[at];
+  std::size_t next = at + 1;
+  bool written = false;
+  const bool is_lone_drop = c.what == change::op::drop && !tables_.may_be_noted(c.id);
+  if (plain_rows::is_plain_add(c)) {
+    check(c.it->id != 0, object, "a job with an id");
+    deltas_.add(c);
+    written = plain_.add(c);
+  } else if (is_lone_drop && plain_rows::is_plain_drop(c)) {
+    deltas_.add(c);
+    written = plain_.drop(c);
+  } else if (keyed_rows::is_keyed_add(c)) {
+    check(c.it->id != 0, object, "a job with an id");
+    written = keyed_.add(at, c);
+  } else if (is_lone_drop && keyed_rows::is_keyed_drop(c) &&
+             tables_.leave_at_once(line_of(c.queue, c.it->spec.key))) {
+    deltas_.add(c);
+    written = (!keyed_.has(c.id) || keyed_.flush()) && plain_.drop(c);
+  } else if (flush()) {
+    if (c.what == change::op::add || c.what == change::op::add_batch) {
+      next = end_of_group(b, at);
+      written = add_group(b, at, next, conflicts);
+    } else if (bool is_there = true; find_from(c, is_there)) {
+      if (!is_there) conflicts.push_back({at, 0, conflict::reason::skipped});
+      written = !is_there || write_one(at, c);
+    }
+  }
+  return written ? next : 0;
 }
 
 std::optional<error> batch_writer::own_error() {
   auto own = std::exchange(own_error_, std::nullopt);
   auto of_plain = plain_.own_error();
-  return own ? own : of_plain;
+  auto of_tables = tables_.own_error();
+  if (own) return own;
+  return of_plain ? of_plain : of_tables;
 }
 
-bool batch_writer::write_one(const change& c) {
+void batch_writer::undone() noexcept {
+  next_expiry_ = unix_time{};
+  tables_.undone();
+}
+
+// The state that a change is from. Of a held job an earlier change of the batch may have made
+// something else, or nothing.
+bool batch_writer::find_from(const change& c, bool& is_there) {
+  from_ = c.from;
+  const bool changes_job = c.what == change::op::move || c.what == change::op::drop;
+  if (!changes_job || c.from != job_state::held) return true;
+  std::optional<job_state> now;
+  if (!tables_.state_of(c.id, now)) return false;
+  is_there = now.has_value();
+  if (now == job_state::ready || now == job_state::scheduled) from_ = *now;
+  return true;
+}
+
+bool batch_writer::write_one(std::size_t cause, const change& c) {
   switch (c.what) {
+    case change::op::add:
+    case change::op::add_batch:
+      break;  // in groups
     case change::op::move:
-      return move(c);
+      return move(cause, c);
     case change::op::drop:
-      return drop(c);
+      return drop(cause, c);
     case change::op::free_key:
       return free_key(c);
     case change::op::set_queue:
-      return set_queue(c);
+      tables_.set_queue(c.queue, c.settings->options);
+      return settings_.set_queue(c.queue, *c.settings);
     case change::op::save_lease:
       return save_lease(c);
     case change::op::drop_leases:
       return drop_leases_.run();
-    case change::op::add:
-      break;
+    case change::op::close_batch:
+      return gates_.close_batch(cause, c.id);
+    case change::op::drop_batch:
+      return gates_.drop_batch(cause, c.id);
+    case change::op::set_cron:
+      return settings_.set_cron(*c.cron);
+    case change::op::drop_cron:
+      return settings_.drop_cron(*c.cron);
+    case change::op::add_logs:
+      return tables_.add_logs(c.id, *c.logs);
   }
   check(false, object, "a change that exists");
   return false;
@@ -130,12 +174,19 @@ bool batch_writer::write_one(const change& c) {
 
 bool batch_writer::add_group(const batch& b, std::size_t first, std::size_t end,
                              std::vector<conflict>& conflicts) {
-  const auto found =
-      conflicts_of_group(b, first, end, [&](const change& c) { return find_holder(c, b.now); });
+  const auto found = conflicts_of_group(
+      b, first, end, [&](const change& c) { return find_holder(c, b.now); },
+      [&](const job_spec& spec, const std::vector<job_id>& own,
+          std::optional<conflict::reason>& why) { return gates_.refusal_of(spec, own, why); });
   if (!found) return false;
   conflicts.insert(conflicts.end(), found->begin(), found->end());
   for (std::size_t i = first; found->empty() && i < end; ++i) {
-    if (!take_key(b.changes[i]) || !add(b.changes[i])) return false;
+    const change& c = b.changes[i];
+    if (c.what == change::op::add_batch) {
+      if (!gates_.add_batch(*c.batch)) return false;
+    } else if (!take_key(c) || !add(i, c)) {
+      return false;
+    }
   }
   return true;
 }
@@ -162,29 +213,81 @@ bool batch_writer::take_key(const change& c) {
       .run();
 }
 
-bool batch_writer::add(const change& c) {
+bool batch_writer::add(std::size_t cause, const change& c) {
   check(c.it->id != 0, object, "a job with an id");
-  deltas_.add(c);
-  std::string errors;
-  bind_job(add_, *c.it, c.queue, errors);
+  if (!gates::concern(c.it->spec)) return insert(*c.it, c.queue);
+  admission how;
+  if (!gates_.admit_new(cause, *c.it, c.queue, how)) return false;
+  job admitted = *c.it;
+  admitted.state = how.state;
+  admitted.due_at = how.due_at;
+  admitted.blockers = how.blockers;
+  return insert(admitted, c.queue);
+}
+
+bool batch_writer::insert(const job& j, queue_number queue) {
+  deltas_.enter(queue, j.state, weight_of(j.spec));
+  row_texts texts;
+  bind_job(add_, j, queue, texts);
   return add_.run();
 }
 
-bool batch_writer::move(const change& c) {
+// A change has the job as the engine knows it. What others did to it since is in its row: what it
+// waits for may have come true.
+bool batch_writer::find_stored(const change& c, const job*& was) {
+  was = c.it && gates::concern(c.it->spec) ? c.it.get() : nullptr;
+  if (was == nullptr) return true;
+  gate_tables::waiting now{was->blockers, was->has_place};
+  const bool may_differ =
+      from_ == job_state::scheduled ||
+      (!was->spec.after.empty() && from_ != job_state::ready && from_ != job_state::retrying);
+  if (may_differ && !tables_.read_waiting(c.id, now)) return false;
+  if (was->state == from_ && was->blockers == now.blockers && was->has_place == now.has_place) {
+    return true;
+  }
+  stored_ = *was;
+  stored_.state = from_;
+  stored_.blockers = now.blockers;
+  stored_.has_place = now.has_place;
+  was = &stored_;
+  return true;
+}
+
+bool batch_writer::move(std::size_t cause, const change& c) {
   check(c.how != nullptr, object, "a move that says how");
+  const job* was = nullptr;
+  if (!find_stored(c, was)) return false;
+  admission how{c.to, c.how->due_at, 0};
+  bool has_place = false;
+  if (was != nullptr) {
+    has_place = gates::keeps_place(*was, c.to);
+    if (has_ended(from_) && !has_ended(c.to) && !gates_.revived(*was, from_)) return false;
+    if (c.to == job_state::ready && !gates_.admit(cause, *was, c.queue, how)) return false;
+    if (how.state == job_state::ready) how.due_at = c.how->due_at;
+  }
+  if (!write_move(c, how.state, how.due_at, has_place)) return false;
+  if (has_ended(from_) || !has_ended(c.to)) return true;
+  return gates_.ended(cause, c.id, c.queue, was, c.to);
+}
+
+bool batch_writer::write_move(const change& c, job_state to, unix_time due_at, bool has_place) {
   const change::moved& how = *c.how;
-  deltas_.add(c);
+  deltas_.leave(c.queue, from_, c.weight);
+  deltas_.enter(c.queue, to, c.weight);
   std::string errors;
   if (how.error && !add_error(c, errors)) return false;
-  move_.number(1, signed_of(c.id)).number(2, c.queue).number(3, static_cast<int>(c.from));
-  move_.number(4, static_cast<int>(c.to));
-  move_.number_or_null(5, how.due_at.ms, how.due_at == unix_time{});
+  move_.number(1, signed_of(c.id)).number(2, c.queue).number(3, static_cast<int>(from_));
+  move_.number(4, static_cast<int>(to));
+  move_.number_or_null(5, due_at.ms, due_at == unix_time{});
   move_.number_or_null(6, signed_of(how.turn), how.turn == 0);
   move_.number_or_null(7, how.attempts.value_or(0), !how.attempts);
   move_.number_or_null(8, how.ended_at.value_or(unix_time{}).ms, !how.ended_at);
   move_.number_or_null(9, -how.priority.value_or(0), !how.priority);
   how.error ? move_.text(10, errors) : move_.null(10);
   how.result ? bind_payload(move_, 11, *how.result) : void(move_.null(11));
+  move_.number_or_null(12, 1, !has_place);
+  how.progress ? move_.real(13, how.progress->percent) : move_.null(13);
+  how.progress ? move_.text(14, how.progress->text) : move_.null(14);
   if (!move_.run()) return false;
   if (sqlite3_changes(on_->handle()) != 1) return missing("moved", c.id);
   return !how.free_key || free_key(c);
@@ -205,12 +308,21 @@ bool batch_writer::add_error(const change& c, std::string& errors) {
   return true;
 }
 
-bool batch_writer::drop(const change& c) {
-  deltas_.add(c);
-  drop_.number(1, signed_of(c.id)).number(2, c.queue).number(3, static_cast<int>(c.from));
+bool batch_writer::drop(std::size_t cause, const change& c) {
+  const job* was = nullptr;
+  if (!find_stored(c, was)) return false;
+  deltas_.leave(c.queue, from_, c.weight);
+  drop_.number(1, signed_of(c.id)).number(2, c.queue).number(3, static_cast<int>(from_));
   if (!drop_.run()) return false;
   if (sqlite3_changes(on_->handle()) != 1) return missing("dropped", c.id);
-  return !c.it || free_key(c);
+  if (c.it && !free_key(c)) return false;
+  if (was != nullptr && !was->spec.after.empty() && !tables_.drop_edges_of(c.id)) return false;
+  if (!tables_.drop_logs_of(c.id)) return false;
+  if (!has_ended(from_)) {
+    const job_state as = has_ended(c.to) ? c.to : job_state::cancelled;
+    if (!gates_.ended(cause, c.id, c.queue, was, as)) return false;
+  }
+  return gates_.gone(cause, c.id);
 }
 
 bool batch_writer::free_key(const change& c) {
@@ -219,21 +331,6 @@ bool batch_writer::free_key(const change& c) {
   return free_key_.number(1, c.queue)
       .text(2, c.it->spec.unique.key)
       .number(3, signed_of(c.it->id))
-      .run();
-}
-
-bool batch_writer::set_queue(const change& c) {
-  const auto& [name, o] = *c.settings;
-  return set_queue_.number(1, c.queue)
-      .text(2, name)
-      .number(3, signed_of(o.capacity_jobs))
-      .number(4, signed_of(o.capacity_bytes))
-      .text(5, to_string(o.when_full))
-      .number(6, o.paused ? 1 : 0)
-      .number(7, o.lease_for.count())
-      .number(8, o.keep_done.count())
-      .number(9, o.keep_results.count())
-      .number(10, o.keep_dead.count())
       .run();
 }
 
@@ -279,7 +376,8 @@ bool batch_writer::write_counts() {
         .number(5, d.jobs_of(job_state::done))
         .number(6, d.jobs_of(job_state::dead))
         .number(7, d.jobs_of(job_state::cancelled))
-        .number(8, d.bytes);
+        .number(8, d.bytes)
+        .number(9, d.jobs_of(job_state::held));
     if (!count_.run()) return false;
     if (sqlite3_changes(on_->handle()) == 1) continue;
     own_error_ =

@@ -20,16 +20,6 @@ bool survives(std::string_view text) {
   return back.string() == text && back.finish().has_value();
 }
 
-void write_text(json_writer& out, std::string_view name, std::string_view name_base64,
-                std::string_view text) {
-  if (text.empty()) return;
-  if (survives(text)) {
-    out.key(name).value(text);
-  } else {
-    out.key(name_base64).base64(text);
-  }
-}
-
 attempt_error read_error(json_reader& in) {
   attempt_error e;
   in.begin_object();
@@ -61,6 +51,16 @@ attempt_error read_error(json_reader& in) {
 }
 
 }  // namespace
+
+void write_text(json_writer& out, std::string_view name, std::string_view name_base64,
+                std::string_view text) {
+  if (text.empty()) return;
+  if (survives(text)) {
+    out.key(name).value(text);
+  } else {
+    out.key(name_base64).base64(text);
+  }
+}
 
 std::string errors_to_json(const std::vector<attempt_error>& errors) {
   std::string text;

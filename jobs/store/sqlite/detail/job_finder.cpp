@@ -22,7 +22,11 @@ bool job_finder::prepare(connection& on) {
                        "ORDER BY id LIMIT ?2") &&
          scan_state_.prepare(on,
                              "SELECT id, queue, state, kind FROM jobs INDEXED BY jobs_by_state "
-                             "WHERE state = ?3 AND state <> 2 AND id > ?1 ORDER BY id LIMIT ?2");
+                             "WHERE state = ?3 AND state <> 2 AND id > ?1 ORDER BY id LIMIT ?2") &&
+         scan_batch_.prepare(on,
+                             "SELECT id, queue, state, kind FROM jobs INDEXED BY jobs_batch "
+                             "WHERE batch = ?3 AND batch IS NOT NULL AND id > ?1 "
+                             "ORDER BY id LIMIT ?2");
 }
 
 result<std::optional<job>> job_finder::get(job_id id) {
@@ -44,13 +48,15 @@ result<job_page> job_finder::list(const job_filter& filter, job_id after, std::s
 
 result<job_page> job_finder::list_in_transaction(const job_filter& filter, job_id after,
                                                  std::size_t limit) {
-  const bool by_state = filter.state && *filter.state != job_state::ready;
-  statement& scan = by_state ? scan_state_ : scan_;
+  const bool by_batch = filter.batch != 0;
+  const bool by_state = !by_batch && filter.state && *filter.state != job_state::ready;
+  statement& scan = by_batch ? scan_batch_ : by_state ? scan_state_ : scan_;
   const reset_at_end ended(scan);
   const std::size_t looked_at_most = looked_at_least + looked_at_for_each * limit;
   scan.number(1, static_cast<std::int64_t>(after));
   scan.number(2, static_cast<std::int64_t>(looked_at_most) + 1);
   if (by_state) scan.number(3, static_cast<std::int64_t>(*filter.state));
+  if (by_batch) scan.number(3, static_cast<std::int64_t>(filter.batch));
 
   job_page page;
   std::uint64_t bytes = 0;

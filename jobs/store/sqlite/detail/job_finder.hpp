@@ -26,7 +26,7 @@ class job_finder {
   result<job_page> list_in_transaction(const job_filter& filter, job_id after, std::size_t limit);
 
   connection* on_ = nullptr;
-  statement get_, scan_, scan_state_;
+  statement get_, scan_, scan_state_, scan_batch_;
   queue_names names_;
 };
 

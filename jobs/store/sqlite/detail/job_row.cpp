@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "jobs/store/gates.hpp"
+#include "jobs/store/sqlite/detail/after_json.hpp"
 #include "jobs/store/sqlite/detail/errors_json.hpp"
 
 namespace sluice::jobs::detail {
@@ -35,9 +37,19 @@ enum column : int {
   c_unique_for,
   c_metadata,
   c_errors,
-  c_result
+  c_result,
+  c_key,
+  c_line,
+  c_batch,
+  c_after,
+  c_step,
+  c_webhook,
+  c_blockers,
+  c_has_place,
+  c_progress,
+  c_progress_text
 };
-static_assert(c_result + 1 == job_columns.size() && c_args + 1 == plain_columns);
+static_assert(c_progress_text + 1 == job_columns.size() && c_args + 1 == plain_columns);
 
 constexpr std::array<std::pair<unique_until, std::string_view>, 3> until_words = {{
     {unique_until::started, "started"},
@@ -63,31 +75,70 @@ std::int64_t signed_of(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
-void bind_time(statement& to, column at, unix_time t) {
-  to.number_or_null(at + 1, t.ms, t == unix_time{});
-}
+// Binds columns to parameters that count on from `after`; what is as by default is NULL.
+class row_binder {
+ public:
+  row_binder(statement& to, int after) : to_(to), after_(after) {}
 
-void bind_duration(statement& to, column at, milliseconds d, milliseconds otherwise) {
-  to.number_or_null(at + 1, d.count(), d == otherwise);
-}
+  void number(column at, std::int64_t value, std::int64_t otherwise = 0) {
+    to_.number_or_null(parameter(at), value, value == otherwise);
+  }
+  void time(column at, unix_time t) { number(at, t.ms); }
+  void duration(column at, milliseconds d, milliseconds otherwise) {
+    number(at, d.count(), otherwise.count());
+  }
+  void real(column at, double value, double otherwise) {
+    value == otherwise ? to_.null(parameter(at)) : to_.real(parameter(at), value);
+  }
+  void text(column at, std::string_view value) {
+    value.empty() ? to_.null(parameter(at)) : to_.text(parameter(at), value);
+  }
+  void content(column at, const std::optional<payload>& p) {
+    p ? bind_payload(to_, parameter(at), *p) : void(to_.null(parameter(at)));
+  }
+  int parameter(column at) const { return after_ + at + 1; }
+  statement& to() { return to_; }
 
-void bind_retry(statement& to, const retry_policy& r) {
+ private:
+  statement& to_;
+  int after_;
+};
+
+void bind_retry(row_binder& to, const retry_policy& r) {
   const retry_policy otherwise;
-  to.number_or_null(c_retry_attempts + 1, r.attempts_max, r.attempts_max == otherwise.attempts_max);
-  bind_duration(to, c_retry_first, r.first, otherwise.first);
-  bind_duration(to, c_retry_longest, r.longest, otherwise.longest);
-  r.factor == otherwise.factor ? to.null(c_retry_factor + 1)
-                               : to.real(c_retry_factor + 1, r.factor);
-  r.jitter == otherwise.jitter ? to.null(c_retry_jitter + 1)
-                               : to.real(c_retry_jitter + 1, r.jitter);
+  to.number(c_retry_attempts, r.attempts_max, otherwise.attempts_max);
+  to.duration(c_retry_first, r.first, otherwise.first);
+  to.duration(c_retry_longest, r.longest, otherwise.longest);
+  to.real(c_retry_factor, r.factor, otherwise.factor);
+  to.real(c_retry_jitter, r.jitter, otherwise.jitter);
 }
 
-void bind_unique(statement& to, const unique_key& u) {
+void bind_unique(row_binder& to, const unique_key& u) {
   const unique_key otherwise;
-  u.key.empty() ? to.null(c_unique_key + 1) : to.text(c_unique_key + 1, u.key);
-  u.until == otherwise.until ? to.null(c_unique_until + 1)
-                             : to.text(c_unique_until + 1, word_of(u.until));
-  bind_duration(to, c_unique_for, u.lasts, otherwise.lasts);
+  to.text(c_unique_key, u.key);
+  to.text(c_unique_until, u.until == otherwise.until ? std::string_view() : word_of(u.until));
+  to.duration(c_unique_for, u.lasts, otherwise.lasts);
+}
+
+// Keys, dependencies, batches, and what a worker says of it.
+void bind_waiting(row_binder& to, const job& j, queue_number queue, std::string& after) {
+  const job_spec& s = j.spec;
+  to.text(c_key, s.key);
+  s.key.empty() ? to.to().null(to.parameter(c_line))
+                : to.to().number(to.parameter(c_line), line_of(queue, s.key));
+  to.number(c_batch, signed_of(s.batch));
+  if (!s.after.empty()) after = after_to_json(s.after);
+  to.text(c_after, s.after.empty() ? std::string_view() : std::string_view(after));
+  to.text(c_step, s.step);
+  to.text(c_webhook, s.webhook);
+  to.number(c_blockers, j.blockers);
+  to.number(c_has_place, j.has_place ? 1 : 0);
+  if (j.progress) {
+    to.to().real(to.parameter(c_progress), j.progress->percent);
+    to.to().text(to.parameter(c_progress_text), j.progress->text);
+  } else {
+    to.to().null(to.parameter(c_progress)).null(to.parameter(c_progress_text));
+  }
 }
 
 // Reads the columns of one row; what is NULL stays as it is.
@@ -157,13 +208,19 @@ std::string parameter_list(std::size_t count, std::size_t after) {
   return list;
 }
 
-bool is_plain(const job& j) noexcept {
+bool is_plain_but_for_key(const job& j) noexcept {
   static const retry_policy retry;
   static const unique_key unique;
   const job_spec& s = j.spec;
   return j.attempts == 0 && j.ended_at == unix_time{} && j.errors.empty() && !j.result &&
          s.run_at == unix_time{} && s.lease_for.count() == 0 && s.time_limit.count() == 0 &&
-         !s.keep_for && s.metadata.empty() && s.unique == unique && s.retry == retry;
+         !s.keep_for && s.metadata.empty() && s.unique == unique && s.retry == retry &&
+         s.batch == 0 && s.after.empty() && s.step.empty() && s.webhook.empty() && !j.progress &&
+         j.blockers == 0 && !j.has_place;
+}
+
+bool is_plain(const job& j) noexcept {
+  return j.spec.key.empty() && is_plain_but_for_key(j);
 }
 
 void bind_plain(statement& to, const job& j, queue_number queue, int after) {
@@ -179,25 +236,24 @@ void bind_plain(statement& to, const job& j, queue_number queue, int after) {
   bind_payload(to, at + c_args, j.spec.args);
 }
 
-void bind_job(statement& to, const job& j, queue_number queue, std::string& errors) {
+void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after) {
   const job_spec& s = j.spec;
-  bind_plain(to, j, queue);
-  bind_time(to, c_ended_at, j.ended_at);
-  to.number_or_null(c_attempts + 1, j.attempts, j.attempts == 0);
-  bind_time(to, c_run_at, s.run_at);
-  bind_duration(to, c_lease_for, s.lease_for, milliseconds(0));
-  bind_duration(to, c_time_limit, s.time_limit, milliseconds(0));
-  s.keep_for ? to.number(c_keep_for + 1, s.keep_for->count()) : to.null(c_keep_for + 1);
+  bind_plain(insert, j, queue, after);
+  row_binder to(insert, after);
+  to.time(c_ended_at, j.ended_at);
+  to.number(c_attempts, j.attempts);
+  to.time(c_run_at, s.run_at);
+  to.duration(c_lease_for, s.lease_for, milliseconds(0));
+  to.duration(c_time_limit, s.time_limit, milliseconds(0));
+  s.keep_for ? insert.number(to.parameter(c_keep_for), s.keep_for->count())
+             : insert.null(to.parameter(c_keep_for));
   bind_retry(to, s.retry);
   bind_unique(to, s.unique);
-  s.metadata.empty() ? to.null(c_metadata + 1) : to.text(c_metadata + 1, s.metadata);
-  if (j.errors.empty()) {
-    to.null(c_errors + 1);
-  } else {
-    errors = errors_to_json(j.errors);
-    to.text(c_errors + 1, errors);
-  }
-  j.result ? bind_payload(to, c_result + 1, *j.result) : void(to.null(c_result + 1));
+  to.text(c_metadata, s.metadata);
+  if (!j.errors.empty()) texts.errors = errors_to_json(j.errors);
+  to.text(c_errors, j.errors.empty() ? std::string_view() : std::string_view(texts.errors));
+  to.content(c_result, j.result);
+  bind_waiting(to, j, queue, texts.after);
 }
 
 void bind_payload(statement& to, int at, const payload& p) {
@@ -229,22 +285,10 @@ result<std::string_view> queue_names::name_of(queue_number number) {
                                         ", which is none: somebody has changed the file"};
 }
 
-result<job> read_job(const statement& from, queue_names& names, const std::string& path,
-                     int first) {
+bool read_row(const statement& from, int first, job& j) {
   const row r(from, first);
-  job j;
   j.id = static_cast<job_id>(r.number(c_id));
-  const auto wrong = [&](const std::string& what) {
-    return error{error_code::corrupt,
-                 path + ": job " + std::to_string(j.id) + " has " + what +
-                     ", which is none: somebody has changed the file",
-                 j.id};
-  };
-  if (!is_state(r.number(c_state))) return wrong("state " + std::to_string(r.number(c_state)));
-  auto queue = names.name_of(static_cast<queue_number>(r.number(c_queue)));
-  if (!queue) return error{queue.error().code, std::move(queue.error().message), j.id};
-  j.spec.queue = *queue;
-  if (j.spec.queue.empty()) return wrong("queue " + std::to_string(r.number(c_queue)));
+  if (!is_state(r.number(c_state))) return false;
   j.state = static_cast<job_state>(r.number(c_state));
   j.turn = static_cast<std::uint64_t>(r.number(c_turn));
   j.attempts = static_cast<std::uint32_t>(r.number(c_attempts));
@@ -253,6 +297,13 @@ result<job> read_job(const statement& from, queue_names& names, const std::strin
   r.time(c_ended_at, j.ended_at);
   if (r.has(c_errors)) j.errors = errors_from_json(r.view(c_errors));
   if (r.has(c_result)) j.result = r.content(c_result);
+  j.blockers = static_cast<std::uint32_t>(r.number(c_blockers));
+  j.has_place = r.number(c_has_place) != 0;
+  if (r.has(c_progress)) {
+    j.progress.emplace();
+    r.real(c_progress, j.progress->percent);
+    j.progress->text = r.string(c_progress_text);
+  }
 
   job_spec& s = j.spec;
   s.kind = r.string(c_kind);
@@ -265,6 +316,29 @@ result<job> read_job(const statement& from, queue_names& names, const std::strin
   s.metadata = r.string(c_metadata);
   read_retry(r, s.retry);
   read_unique(r, s.unique);
+  s.key = r.string(c_key);
+  s.batch = static_cast<job_id>(r.number(c_batch));
+  if (r.has(c_after)) s.after = after_from_json(r.view(c_after));
+  s.step = r.string(c_step);
+  s.webhook = r.string(c_webhook);
+  return true;
+}
+
+result<job> read_job(const statement& from, queue_names& names, const std::string& path,
+                     int first) {
+  const row r(from, first);
+  job j;
+  const auto wrong = [&](const std::string& what) {
+    return error{error_code::corrupt,
+                 path + ": job " + std::to_string(j.id) + " has " + what +
+                     ", which is none: somebody has changed the file",
+                 j.id};
+  };
+  if (!read_row(from, first, j)) return wrong("state " + std::to_string(r.number(c_state)));
+  auto queue = names.name_of(static_cast<queue_number>(r.number(c_queue)));
+  if (!queue) return error{queue.error().code, std::move(queue.error().message), j.id};
+  j.spec.queue = *queue;
+  if (j.spec.queue.empty()) return wrong("queue " + std::to_string(r.number(c_queue)));
   return j;
 }
 

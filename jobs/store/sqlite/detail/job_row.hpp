@@ -15,14 +15,16 @@ namespace sluice::jobs::detail {
 
 // In the order in which bind_job and read_job count them. The first plain_columns are those of a
 // job that leaves everything else as it is by default.
-inline constexpr std::array<std::string_view, 26> job_columns = {
+inline constexpr std::array<std::string_view, 36> job_columns = {
     "id",          "queue",        "state",         "rank",
     "turn",        "due_at",       "created_at",    "kind",
     "args",        "ended_at",     "attempts",      "run_at",
     "lease_for",   "time_limit",   "keep_for",      "retry_attempts",
     "retry_first", "retry_factor", "retry_longest", "retry_jitter",
     "unique_key",  "unique_until", "unique_for",    "metadata",
-    "errors",      "result"};
+    "errors",      "result",       "key",           "line",
+    "batch",       "after",        "step",          "webhook",
+    "blockers",    "has_place",    "progress",      "progress_text"};
 inline constexpr std::size_t plain_columns = 9;
 
 // "id, queue, ..." of the first `count`, each after `prefix`; and "?1, ?2, ...", counted on from
@@ -30,13 +32,19 @@ inline constexpr std::size_t plain_columns = 9;
 std::string column_list(std::size_t count = job_columns.size(), std::string_view prefix = "");
 std::string parameter_list(std::size_t count, std::size_t after = 0);
 
-// Whether the first plain_columns say everything about it.
+// Whether the first plain_columns say everything about it; and whether they do but for its key.
 bool is_plain(const job& j) noexcept;
+bool is_plain_but_for_key(const job& j) noexcept;
 
 // Binds the first plain_columns of an INSERT, to parameters that count on from `after`.
 void bind_plain(statement& insert, const job& j, queue_number queue, int after = 0);
-// Binds all of them. `errors` must outlive the next step.
-void bind_job(statement& insert, const job& j, queue_number queue, std::string& errors);
+// What is made for a row and must outlive the next step.
+struct row_texts {
+  std::string errors{};
+  std::string after{};
+};
+// Binds all of them.
+void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after = 0);
 
 // Binds a payload: text if it is JSON, bytes if not.
 void bind_payload(statement& to, int at, const payload& p);
@@ -59,6 +67,8 @@ class queue_names {
   std::unordered_map<queue_number, std::string> known_;
 };
 
+// What such a row says of a job, but for the name of its queue. False: its state is none.
+bool read_row(const statement& from, int first, job& j);
 // The job of the row that `from` stands at; its columns are column_list(), from `first` on.
 result<job> read_job(const statement& from, queue_names& names, const std::string& path,
                      int first = 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/job_row.hpp"
 #include "sluice/base/check.hpp"
 
@@ -13,7 +14,8 @@ bool plain_rows::is_plain_add(const change& c) noexcept {
 }
 
 bool plain_rows::is_plain_drop(const change& c) noexcept {
-  return c.what == change::op::drop && (!c.it || c.it->spec.unique.key.empty());
+  return c.what == change::op::drop &&
+         (!c.it || (c.it->spec.unique.key.empty() && !gates::concern(c.it->spec)));
 }
 
 bool plain_rows::prepare(connection& on) {

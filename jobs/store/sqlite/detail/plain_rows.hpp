@@ -4,9 +4,9 @@
 // much as the row it writes.
 //
 // A plain add has no key, no group, and nothing but the first columns of a row; a plain drop has no
-// key to free. They may be held back until `flush`, which must come before anything else that could
-// be about the same jobs. The order between the two kinds is kept where it matters: a drop of a job
-// that was added just before.
+// key to free and nobody to tell. They may be held back until `flush`, which must come before
+// anything else that could be about the same jobs. The order between the two kinds is kept where it
+// matters: a drop of a job that was added just before.
 
 #include <array>
 #include <cstddef>

@@ -11,7 +11,7 @@ namespace {
 
 // Columns that a plain job leaves at their defaults come last and are NULL: they take a byte each.
 // A job that is ready and not due is in one index, jobs_ready, and in no other.
-constexpr const char* tables = R"(
+constexpr const char* tables_of_format_1 = R"(
 CREATE TABLE jobs (
   id INTEGER PRIMARY KEY,
   queue INTEGER NOT NULL,
@@ -89,15 +89,111 @@ CREATE TABLE meta (
 INSERT INTO meta VALUES ('ids_up_to', 0);
 )";
 
-void_result make_tables(connection& on) {
-  // One transaction: a crash leaves an empty file or a whole one.
-  const std::string sql = std::string("BEGIN IMMEDIATE;") + tables +
-                          "PRAGMA application_id = " + std::to_string(application_id) +
-                          "; PRAGMA user_version = " + std::to_string(format_version) + "; COMMIT";
+// Jobs that wait for one another, and what belongs to jobs. A new file is made as one of format 1
+// and taken on from there, so that there is one way to have each table.
+constexpr const char* tables_of_format_2 = R"(
+ALTER TABLE jobs ADD COLUMN key TEXT;
+ALTER TABLE jobs ADD COLUMN line INTEGER;
+ALTER TABLE jobs ADD COLUMN batch INTEGER;
+ALTER TABLE jobs ADD COLUMN after TEXT;
+ALTER TABLE jobs ADD COLUMN step TEXT;
+ALTER TABLE jobs ADD COLUMN webhook TEXT;
+ALTER TABLE jobs ADD COLUMN blockers INTEGER;
+ALTER TABLE jobs ADD COLUMN has_place INTEGER;
+ALTER TABLE jobs ADD COLUMN progress REAL;
+ALTER TABLE jobs ADD COLUMN progress_text TEXT;
+CREATE INDEX jobs_batch ON jobs (batch) WHERE batch IS NOT NULL;
+CREATE INDEX jobs_line ON jobs (line, turn)
+  WHERE state = 1 AND blockers IS NULL AND line IS NOT NULL;
+CREATE INDEX jobs_placed ON jobs (turn, line)
+  WHERE line IS NOT NULL AND (state = 2 OR state = 4 OR has_place = 1);
+
+ALTER TABLE queues ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN rate REAL NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN rate_burst INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN concurrency INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN weight INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE queues ADD COLUMN key_concurrency INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE queues ADD COLUMN key_rate REAL NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN key_burst INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE queues ADD COLUMN deliver_url TEXT NOT NULL DEFAULT '';
+ALTER TABLE queues ADD COLUMN deliver_concurrency INTEGER NOT NULL DEFAULT 8;
+ALTER TABLE queues ADD COLUMN deliver_timeout INTEGER NOT NULL DEFAULT 30000;
+
+CREATE TABLE lines (
+  line INTEGER PRIMARY KEY,
+  active INTEGER NOT NULL,
+  waiting INTEGER NOT NULL
+);
+
+CREATE TABLE edges (
+  on_id INTEGER NOT NULL,
+  job INTEGER NOT NULL,
+  condition INTEGER NOT NULL,
+  PRIMARY KEY (on_id, job, condition)
+) WITHOUT ROWID;
+CREATE INDEX edges_job ON edges (job);
+
+CREATE TABLE batches (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  open INTEGER NOT NULL,
+  total INTEGER NOT NULL,
+  pending INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  due_at INTEGER,
+  keep_done INTEGER NOT NULL,
+  keep_failed INTEGER NOT NULL
+);
+CREATE INDEX batches_due ON batches (due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE logs (
+  job INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (job, number)
+) WITHOUT ROWID;
+
+CREATE TABLE crons (
+  name TEXT PRIMARY KEY,
+  schedule TEXT NOT NULL,
+  zone TEXT NOT NULL,
+  missed TEXT NOT NULL,
+  paused INTEGER NOT NULL,
+  next_at INTEGER,
+  last_at INTEGER,
+  last_job INTEGER,
+  runs INTEGER NOT NULL,
+  missed_runs INTEGER NOT NULL,
+  queue_name TEXT NOT NULL,
+  job_id, job_queue, job_state, job_rank, job_turn, job_due_at, job_created_at, job_kind,
+  job_args, job_ended_at, job_attempts, job_run_at, job_lease_for, job_time_limit, job_keep_for,
+  job_retry_attempts, job_retry_first, job_retry_factor, job_retry_longest, job_retry_jitter,
+  job_unique_key, job_unique_until, job_unique_for, job_metadata, job_errors, job_result,
+  job_key, job_line, job_batch, job_after, job_step, job_webhook, job_blockers, job_has_place,
+  job_progress, job_progress_text
+);
+)";
+
+// One transaction: a crash leaves the file as it was, or a whole one of this format.
+void_result run_in_transaction(connection& on, const std::string& changes, std::string_view doing) {
+  const std::string sql = "BEGIN IMMEDIATE;" + changes +
+                          "PRAGMA user_version = " + std::to_string(format_version) + "; COMMIT";
   if (on.exec(sql.c_str())) return done{};
-  const error why = on.failure("making its tables");
+  const error why = on.failure(doing);
   if (on.in_transaction() && !on.exec("ROLLBACK")) return on.failure("undoing its tables");
   return why;
+}
+
+void_result make_tables(connection& on) {
+  return run_in_transaction(on,
+                            std::string(tables_of_format_1) + tables_of_format_2 +
+                                "PRAGMA application_id = " + std::to_string(application_id) + ";",
+                            "making its tables");
 }
 
 std::uint64_t big_endian(const unsigned char* at, int bytes) {
@@ -128,11 +224,39 @@ void_result ensure_schema(connection& on) {
                                           std::to_string(format_version) +
                                           "): use that version; nothing in it was changed"};
   }
+  if (*version == 1) return run_in_transaction(on, tables_of_format_2, "taking it to this format");
   if (*version != format_version) {
     return error{error_code::corrupt, on.path() + " says format " + std::to_string(*version) +
                                           ", which never was: restore a backup"};
   }
   return done{};
+}
+
+result<connection> open_to_look(const std::string& path, std::uint64_t cache_bytes) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) {
+    return error{error_code::invalid, path + " is no file: name the file of a store"};
+  }
+  constexpr int busy_ms = 5000;
+  auto on = connection::open(
+      path, {.read_only = true, .vfs = {}, .cache_bytes = cache_bytes, .busy_ms = busy_ms});
+  if (!on) return on;
+  const auto id = on->number("PRAGMA application_id");
+  if (!id) return id.error();
+  if (*id != application_id) {
+    return error{error_code::invalid, path + " is no store (application_id " + std::to_string(*id) +
+                                          "): name the file of a store"};
+  }
+  const auto version = on->number("PRAGMA user_version");
+  if (!version) return version.error();
+  if (*version != format_version) {
+    return error{error_code::invalid,
+                 path + " has format " + std::to_string(*version) + ", and this program knows " +
+                     std::to_string(format_version) +
+                     (*version < format_version ? ": start the server with it once"
+                                                : ": use the version that made it")};
+  }
+  return on;
 }
 
 void_result check_length(const std::string& path) {

@@ -5,18 +5,23 @@
 // docs/reference/store.md says what every column means.
 
 #include <cstdint>
+#include <string>
 
 #include "jobs/store/sqlite/detail/connection.hpp"
 
 namespace sluice::jobs::detail {
 
 inline constexpr std::int32_t application_id = 0x736C7563;  // "sluc", as file(1) shows it
-inline constexpr std::int32_t format_version = 1;
+inline constexpr std::int32_t format_version = 2;
 
-// Makes the tables in an empty file. Refuses one that belongs to another program (invalid), was
-// made by a newer version (invalid) or is no database (corrupt), and has changed nothing in it
-// then.
+// Makes the tables in an empty file, and takes one of an older format to this one. Refuses one that
+// belongs to another program (invalid), was made by a newer version (invalid) or is no database
+// (corrupt), and has changed nothing in it then.
 void_result ensure_schema(connection& on);
+
+// A connection that only looks at a store's file, whoever else uses it. Refuses (invalid) what is
+// not there, is no store, or has another format than this one.
+result<connection> open_to_look(const std::string& path, std::uint64_t cache_bytes);
 
 // Refuses a file that is shorter than it says (corrupt): what SQLite itself would notice only when
 // it comes to a page that is missing. Looks at nothing else; a file that is not there is fine.

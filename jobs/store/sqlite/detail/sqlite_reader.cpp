@@ -14,7 +14,9 @@ void_result sqlite_reader::open() {
     auto on = connection::open(path_, how_);
     if (!on) return std::move(on.error());
     auto made = std::make_unique<opened>(std::move(*on));
-    if (!made->find.prepare(made->on)) return made->on.failure("preparing to read it");
+    if (!made->find.prepare(made->on) || !made->batches.prepare(made->on)) {
+      return made->on.failure("preparing to read it");
+    }
     it_ = std::move(made);
   }
   it_->find.names().forget();  // others may have been added since
@@ -29,6 +31,21 @@ result<std::optional<job>> sqlite_reader::get(job_id id) {
 result<job_page> sqlite_reader::list(const job_filter& filter, job_id after, std::size_t limit) {
   if (auto ready = open(); !ready) return std::move(ready.error());
   return it_->find.list(filter, after, limit);
+}
+
+result<std::optional<batch_info>> sqlite_reader::get_batch(job_id id) {
+  if (auto ready = open(); !ready) return std::move(ready.error());
+  return it_->batches.get(id);
+}
+
+result<batch_page> sqlite_reader::list_batches(job_id after, std::size_t limit) {
+  if (auto ready = open(); !ready) return std::move(ready.error());
+  return it_->batches.list(after, limit);
+}
+
+result<log_page> sqlite_reader::logs(job_id id, std::uint64_t after, std::size_t limit) {
+  if (auto ready = open(); !ready) return std::move(ready.error());
+  return it_->batches.logs(id, after, limit);
 }
 
 }  // namespace sluice::jobs::detail

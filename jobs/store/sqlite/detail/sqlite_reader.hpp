@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "jobs/store/sqlite/detail/batch_finder.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/job_finder.hpp"
 #include "jobs/store/store.hpp"
@@ -18,18 +19,22 @@ class sqlite_reader final : public store_reader {
 
   result<std::optional<job>> get(job_id id) override;
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) override;
+  result<std::optional<batch_info>> get_batch(job_id id) override;
+  result<batch_page> list_batches(job_id after, std::size_t limit) override;
+  result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) override;
 
  private:
   struct opened {
     explicit opened(connection c) : on(std::move(c)) {}
     connection on;
     job_finder find;
+    batch_finder batches;
   };
   void_result open();
 
   std::string path_;
   connection::how how_;
-  std::unique_ptr<opened> it_;  // its finder points to its connection
+  std::unique_ptr<opened> it_;  // its finders point to its connection
 };
 
 }  // namespace sluice::jobs::detail

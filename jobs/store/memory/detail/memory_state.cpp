@@ -1,0 +1,292 @@
+#include "jobs/store/memory/detail/memory_state.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "jobs/store/count_deltas.hpp"
+#include "jobs/store/groups.hpp"
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+constexpr const char* object = "sluice::jobs::memory_store";
+
+position position_of(const job& j) {
+  return {j.spec.priority, j.turn};
+}
+
+// What a move makes of a job, but for its state.
+bool changes_held_job(const change& c) {
+  return c.from == job_state::held && (c.what == change::op::move || c.what == change::op::drop);
+}
+
+// A change of a held job, which an earlier change of the batch has let go.
+bool was_released(const job& now, const change& c) {
+  return c.from == job_state::held &&
+         (now.state == job_state::ready || now.state == job_state::scheduled);
+}
+
+job moved_from(const job& was, const change::moved& how) {
+  job next = was;
+  next.due_at = how.due_at;
+  if (how.turn != 0) next.turn = how.turn;
+  if (how.attempts) next.attempts = *how.attempts;
+  if (how.ended_at) next.ended_at = *how.ended_at;
+  if (how.error) {
+    next.errors.push_back(*how.error);
+    if (next.errors.size() > limits::errors_max) next.errors.erase(next.errors.begin());
+  }
+  if (how.result) next.result = *how.result;
+  if (how.priority) next.spec.priority = *how.priority;
+  if (how.progress) next.progress = *how.progress;
+  return next;
+}
+
+}  // namespace
+
+memory_state::kept_queue& memory_state::queue_of(queue_number number) {
+  const auto at = queues_.find(number);
+  check(at != queues_.end(), object, "a queue that was set before it was used");
+  return at->second;
+}
+
+memory_state::kept_job& memory_state::job_of(const change& c) {
+  const auto at = jobs_.find(c.id);
+  check(at != jobs_.end() && at->second.queue == c.queue &&
+            (at->second.it->state == c.from || was_released(*at->second.it, c)),
+        object, "a job that is there, in the queue and the state that the change says");
+  return at->second;
+}
+
+void memory_state::enlist(const kept_job& k) {
+  const job& j = *k.it;
+  if (j.state == job_state::ready) {
+    const bool is_new = queue_of(k.queue).ready.emplace(position_of(j), j.id).second;
+    check(is_new, object, "a turn of its own for every ready job of a priority");
+  }
+  if (gates::waits_in_line(j)) in_line_.emplace(line_of(k.queue, j.spec.key), j.turn, j.id);
+  if (j.due_at != unix_time{}) due_.emplace(j.due_at, j.id);
+}
+
+void memory_state::delist(const kept_job& k) {
+  const job& j = *k.it;
+  if (j.state == job_state::ready) queue_of(k.queue).ready.erase(position_of(j));
+  if (gates::waits_in_line(j)) in_line_.erase({line_of(k.queue, j.spec.key), j.turn, j.id});
+  due_.erase({j.due_at, j.id});
+}
+
+void memory_state::erase(job_id id) {
+  jobs_.erase(id);
+  leases_.erase(id);
+  logs_.erase(id);
+  auto at = edges_by_job_.lower_bound({id, 0, after_when::success});
+  while (at != edges_by_job_.end() && std::get<0>(*at) == id) {
+    edges_.erase({std::get<1>(*at), id, std::get<2>(*at)});
+    at = edges_by_job_.erase(at);
+  }
+}
+
+void memory_state::count(queue_number queue, std::optional<job_state> from,
+                         std::optional<job_state> to, std::uint64_t weight) {
+  count_deltas deltas;
+  if (from) deltas.leave(queue, *from, weight);
+  if (to) deltas.enter(queue, *to, weight);
+  jobs::apply(deltas.touched().front(), queue_of(queue).counts);
+}
+
+// ---- unique keys
+
+job_id memory_state::holder_for(const change& c, unix_time now) const {
+  const auto at = keys_.find({c.queue, c.it->spec.unique.key});
+  if (at == keys_.end()) return 0;
+  return at->second.expires && *at->second.expires <= now ? 0 : at->second.holder;
+}
+
+void memory_state::take_key(const change& c) {
+  const unique_key& unique = c.it->spec.unique;
+  if (unique.key.empty()) return;
+  const key_name name{c.queue, unique.key};
+  kept_key& key = keys_[name];
+  if (key.expires) expiring_.erase({*key.expires, name});
+  key = {c.it->id, std::nullopt};
+  if (unique.until == unique_until::elapsed) {
+    key.expires = c.it->created_at + unique.lasts;
+    expiring_.emplace(*key.expires, name);
+  }
+}
+
+void memory_state::free_key(queue_number queue, const job& j) {
+  if (j.spec.unique.key.empty()) return;
+  const auto at = keys_.find({queue, j.spec.unique.key});
+  if (at != keys_.end() && at->second.holder == j.id && !at->second.expires) keys_.erase(at);
+}
+
+void memory_state::forget_expired_keys(unix_time now) {
+  while (!expiring_.empty() && expiring_.begin()->first <= now) {
+    keys_.erase(expiring_.begin()->second);
+    expiring_.erase(expiring_.begin());
+  }
+}
+
+// ---- changes
+
+// Adds the group that begins at `first`, or none of it; where it ends.
+std::size_t memory_state::add_group(const batch& b, std::size_t first,
+                                    std::vector<conflict>& conflicts) {
+  const std::size_t end = end_of_group(b, first);
+  const auto found = conflicts_of_group(
+      b, first, end, [&](const change& c) { return std::optional(holder_for(c, b.now)); },
+      [&](const job_spec& spec, const std::vector<job_id>& own,
+          std::optional<conflict::reason>& why) { return gates_.refusal_of(spec, own, why); });
+  conflicts.insert(conflicts.end(), found->begin(), found->end());
+  for (std::size_t i = first; found->empty() && i < end; ++i) {
+    const change& c = b.changes[i];
+    const bool added = c.what == change::op::add_batch ? gates_.add_batch(*c.batch) : add(i, c);
+    check(added, object, "rows that are in memory");
+  }
+  return end;
+}
+
+bool memory_state::add(std::size_t cause, const change& c) {
+  check(c.it->id != 0, object, "a job with an id");
+  job_ptr it = c.it;
+  if (gates::concern(it->spec)) {
+    admission how;
+    if (!gates_.admit_new(cause, *it, c.queue, how)) return false;
+    job admitted = *it;
+    admitted.state = how.state;
+    admitted.due_at = how.due_at;
+    admitted.blockers = how.blockers;
+    it = std::make_shared<const job>(std::move(admitted));
+  }
+  const auto [at, is_new] = jobs_.try_emplace(it->id, kept_job{it, c.queue});
+  check(is_new, object, "an id that was never used");
+  enlist(at->second);
+  count(c.queue, std::nullopt, it->state, weight_of(it->spec));
+  take_key(c);
+  return true;
+}
+
+bool memory_state::move(std::size_t cause, const change& c) {
+  check(c.how != nullptr, object, "a move that says how");
+  kept_job& kept = job_of(c);
+  const job_ptr was = kept.it;
+  const job_state from = was->state;
+  const bool is_special = gates::concern(was->spec);
+  job next = moved_from(*was, *c.how);
+  next.state = c.to;
+  next.has_place = gates::keeps_place(*was, c.to);
+  if (is_special && has_ended(from) && !has_ended(c.to) && !gates_.revived(*was, from)) {
+    return false;
+  }
+  if (is_special && c.to == job_state::ready) {
+    admission how;
+    if (!gates_.admit(cause, *was, c.queue, how)) return false;
+    next.state = how.state;
+    if (how.state != job_state::ready) next.due_at = how.due_at;
+  }
+  delist(kept);
+  kept.it = std::make_shared<const job>(std::move(next));
+  enlist(kept);
+  count(c.queue, from, kept.it->state, c.weight);
+  if (c.how->free_key) {
+    check(c.it != nullptr, object, "the job whose key is to be freed");
+    free_key(c.queue, *c.it);
+  }
+  if (has_ended(from) || !has_ended(c.to)) return true;
+  return gates_.ended(cause, c.id, c.queue, is_special ? was.get() : nullptr, c.to);
+}
+
+bool memory_state::drop(std::size_t cause, const change& c) {
+  const kept_job kept = job_of(c);
+  delist(kept);
+  erase(c.id);
+  count(c.queue, kept.it->state, std::nullopt, c.weight);
+  if (c.it) free_key(c.queue, *c.it);
+  if (!has_ended(c.from)) {
+    const job* const was = gates::concern(kept.it->spec) ? kept.it.get() : nullptr;
+    const job_state as = has_ended(c.to) ? c.to : job_state::cancelled;
+    if (!gates_.ended(cause, c.id, c.queue, was, as)) return false;
+  }
+  return gates_.gone(cause, c.id);
+}
+
+void memory_state::add_logs(const change& c) {
+  check(c.logs != nullptr, object, "the lines that are to be added");
+  if (!jobs_.contains(c.id)) return;
+  std::vector<log_line>& lines = logs_[c.id];
+  for (const log_line& line : *c.logs) {
+    if (lines.size() >= limits::log_lines_max) return;
+    lines.push_back(line);
+    lines.back().number = lines.size();
+  }
+}
+
+bool memory_state::apply_one(std::size_t cause, const change& c) {
+  switch (c.what) {
+    case change::op::add:
+    case change::op::add_batch:
+      break;  // in groups
+    case change::op::move:
+      return move(cause, c);
+    case change::op::drop:
+      return drop(cause, c);
+    case change::op::free_key:
+      check(c.it != nullptr, object, "the job whose key is to be freed");
+      free_key(c.queue, *c.it);
+      return true;
+    case change::op::set_queue: {
+      kept_queue& q = queues_[c.queue];
+      q.name = c.settings->name;
+      q.options = c.settings->options;
+      return true;
+    }
+    case change::op::save_lease:
+      leases_[c.id] = {c.queue, *c.lease};
+      return true;
+    case change::op::drop_leases:
+      leases_.clear();
+      return true;
+    case change::op::close_batch:
+      return gates_.close_batch(cause, c.id);
+    case change::op::drop_batch:
+      return gates_.drop_batch(cause, c.id);
+    case change::op::set_cron:
+      crons_[c.cron->spec.name] = *c.cron;
+      return true;
+    case change::op::drop_cron:
+      crons_.erase(c.cron->spec.name);
+      return true;
+    case change::op::add_logs:
+      add_logs(c);
+      return true;
+  }
+  check(false, object, "a change that exists");
+  return false;
+}
+
+applied memory_state::apply(const batch& b) {
+  applied did;
+  forget_expired_keys(b.now);
+  gates_.begin(b.now);
+  for (std::size_t i = 0; i < b.changes.size();) {
+    const change::op what = b.changes[i].what;
+    if (what == change::op::add || what == change::op::add_batch) {
+      i = add_group(b, i, did.conflicts);
+      continue;
+    }
+    if (changes_held_job(b.changes[i]) && !jobs_.contains(b.changes[i].id)) {
+      did.conflicts.push_back({i, 0, conflict::reason::skipped});
+    } else {
+      check(apply_one(i, b.changes[i]), object, "rows that are in memory");
+    }
+    ++i;
+  }
+  check(gates_.finish(), object, "rows that are in memory");
+  did.effects = gates_.take_effects();
+  ids_up_to_ = std::max(ids_up_to_, b.ids_up_to);
+  return did;
+}
+
+}  // namespace sluice::jobs::detail

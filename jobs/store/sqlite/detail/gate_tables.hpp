@@ -1,0 +1,102 @@
+#pragma once
+
+// The rows by which jobs wait for one another (gates.hpp), in the tables of a store's file: lines,
+// edges, batches, and of a job what says how it waits.
+//
+// A line is in memory (line_book.hpp) if it was made while there was room for it, and in the table
+// `lines` if not; all of it at one place.
+//
+// Inside a transaction that somebody else begins and ends; `committed` or `undone` tells how. Not
+// thread-safe. A function that is false has failed: `own_error` says why, or else the connection.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jobs/store/count_deltas.hpp"
+#include "jobs/store/gates.hpp"
+#include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/id_marks.hpp"
+#include "jobs/store/sqlite/detail/job_row.hpp"
+#include "jobs/store/sqlite/detail/line_book.hpp"
+
+namespace sluice::jobs::detail {
+
+class gate_tables final : public gate_rows {
+ public:
+  // `lines_max`: how many lines are kept in memory.
+  gate_tables(count_deltas& counts, std::size_t lines_max) : counts_(counts), lines_(lines_max) {}
+
+  [[nodiscard]] bool prepare(connection& on);
+  void committed();
+  void undone();
+  std::optional<error> own_error() { return std::exchange(own_error_, std::nullopt); }
+
+  void set_queue(queue_number queue, const queue_options& options);
+  // False for certain: no edges are on it and it has no logs.
+  bool may_be_noted(job_id id) const noexcept { return marks_.may_have(id); }
+  // One leaves a line in which nobody waits. False: it must be left by leave_line.
+  bool leave_at_once(line_number line);
+  // What is stored of a job and may have changed since the engine saw it.
+  struct waiting {
+    std::uint32_t blockers = 0;
+    bool has_place = false;
+  };
+  [[nodiscard]] bool read_waiting(job_id id, waiting& found);
+  // The edges on which a job waits, and its logs.
+  [[nodiscard]] bool drop_edges_of(job_id id);
+  [[nodiscard]] bool drop_logs_of(job_id id);
+  [[nodiscard]] bool add_logs(job_id id, const std::vector<log_line>& lines);
+
+  bool enter_line(line_number line, std::uint32_t slots, bool& is_active) override;
+  bool leave_line(line_number line, bool was_active, line_counts& left) override;
+  bool move_up(line_number line) override;
+  bool first_in_line(line_number line, job_id& first) override;
+  std::uint32_t slots_of(queue_number queue) override;
+  bool may_be_waited_for(job_id on) override { return marks_.may_have(on); }
+  bool edges_on(job_id on, std::vector<edge>& all) override;
+  bool add_edge(job_id on, edge e) override;
+  bool drop_edge(job_id on, edge e) override;
+  bool state_of(job_id id, std::optional<job_state>& state) override;
+  bool read_job(job_id id, placed_job& found) override;
+  bool place(const placed_job& changed, job_state from) override;
+  bool forget(const placed_job& gone) override;
+  bool read_batch(job_id id, std::optional<batch_info>& found) override;
+  bool write_batch(const batch_info& b) override;
+  bool forget_batch(job_id id) override;
+
+ private:
+  bool prepare_lines(connection& on);
+  bool prepare_rows(connection& on);
+  bool load_queues(connection& on);
+  bool load_marks(connection& on);
+  bool load_lines(connection& on);
+  bool load_lines(connection& on, const char* sql, line_counts each);
+  bool changed_one() const noexcept { return sqlite3_changes(on_->handle()) == 1; }
+
+  connection* on_ = nullptr;
+  count_deltas& counts_;
+  statement make_line_, enter_, wait_, leave_active_, leave_waiting_, read_line_, drop_line_;
+  statement move_up_, first_;
+  statement edges_on_, add_edge_, drop_edge_, edges_of_, drop_edges_of_;
+  statement state_of_, read_job_, read_waiting_, place_, forget_, free_key_;
+  statement read_batch_, write_batch_, forget_batch_;
+  statement last_log_, add_log_, drop_logs_;
+  queue_names names_;
+  id_marks marks_;                                         // what is waited for, and what has logs
+  line_book lines_;                                        // those that are not in the table
+  id_marks stored_lines_;                                  // those that are
+  std::unordered_map<queue_number, std::uint32_t> slots_;  // as committed
+  std::unordered_map<queue_number, std::uint32_t> new_slots_;
+  std::optional<error> own_error_;
+};
+
+// A batch from a row of batch_columns.
+inline constexpr const char* batch_columns =
+    "id, name, open, total, pending, failed, created_at, ended_at, due_at, keep_done, keep_failed";
+batch_info read_batch_row(const statement& from);
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,217 @@
+// Files of an older format are taken to this one when they are opened, and lose nothing.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "jobs/store/sqlite/sqlite_store.hpp"
+#include "jobs/store/sqlite/store_check.hpp"
+#include "jobs/store/sqlite/testing/faulty_disk.hpp"
+#include "jobs/store/sqlite/testing/raw_database.hpp"
+#include "jobs/store/testing/store_words.hpp"
+#include "jobs/store/testing/temporary_folder.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+// As the first version made it.
+constexpr const char* format_1 = R"(
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY,
+  queue INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  turn INTEGER NOT NULL,
+  due_at INTEGER,
+  created_at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  args NOT NULL,
+  ended_at INTEGER,
+  attempts INTEGER,
+  run_at INTEGER,
+  lease_for INTEGER,
+  time_limit INTEGER,
+  keep_for INTEGER,
+  retry_attempts INTEGER,
+  retry_first INTEGER,
+  retry_factor REAL,
+  retry_longest INTEGER,
+  retry_jitter REAL,
+  unique_key TEXT,
+  unique_until TEXT,
+  unique_for INTEGER,
+  metadata TEXT,
+  errors TEXT,
+  result
+);
+CREATE INDEX jobs_ready ON jobs (queue, rank, turn) WHERE state = 2;
+CREATE INDEX jobs_due ON jobs (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX jobs_by_state ON jobs (state) WHERE state <> 2;
+
+CREATE TABLE queues (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  capacity_jobs INTEGER NOT NULL,
+  capacity_bytes INTEGER NOT NULL,
+  when_full TEXT NOT NULL,
+  paused INTEGER NOT NULL,
+  lease_for INTEGER NOT NULL,
+  keep_done INTEGER NOT NULL,
+  keep_results INTEGER NOT NULL,
+  keep_dead INTEGER NOT NULL,
+  scheduled INTEGER NOT NULL DEFAULT 0,
+  ready INTEGER NOT NULL DEFAULT 0,
+  retrying INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0,
+  dead INTEGER NOT NULL DEFAULT 0,
+  cancelled INTEGER NOT NULL DEFAULT 0,
+  bytes INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE unique_keys (
+  queue INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  job INTEGER NOT NULL,
+  expires_at INTEGER,
+  PRIMARY KEY (queue, key)
+) WITHOUT ROWID;
+CREATE INDEX unique_keys_expiring ON unique_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE leases (
+  job INTEGER PRIMARY KEY,
+  queue INTEGER NOT NULL,
+  key INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  until INTEGER NOT NULL,
+  began INTEGER NOT NULL
+);
+
+CREATE TABLE meta (
+  name TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO meta VALUES ('ids_up_to', 0);
+)";
+
+// Two queues, four jobs, a unique key, a lease, a due job.
+constexpr const char* rows_of_format_1 = R"(
+INSERT INTO queues VALUES (1, 'default', 5, 100000, 'latest', 1, 10, 20, 30, 40,
+  1, 2, 0, 0, 1, 0, 0);
+INSERT INTO queues VALUES (2, 'mail', 9, 9, 'reject', 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO jobs (id, queue, state, rank, turn, due_at, created_at, kind, args) VALUES
+  (1, 1, 2, 0, 1, NULL, 1767225600000, 'count', '{"n":1}'),
+  (2, 1, 2, -3, 2, NULL, 1767225600000, 'count', x'ff'),
+  (3, 1, 0, 0, 3, 1767225600500, 1767225600000, 'count', '{"n":3}'),
+  (4, 1, 6, 0, 4, 1767225609999, 1767225600000, 'count', '{"n":4}');
+UPDATE jobs SET unique_key = 'u' WHERE id = 1;
+UPDATE queues SET bytes = (SELECT sum(64 + length(kind) + length(CAST(args AS BLOB)) +
+  length(coalesce(unique_key, ''))) FROM jobs WHERE state < 5) WHERE number = 1;
+INSERT INTO unique_keys VALUES (1, 'u', 1, NULL);
+INSERT INTO leases VALUES (2, 1, 77, 'worker', 1767225660000, 1767225600000);
+UPDATE meta SET value = 1000 WHERE name = 'ids_up_to';
+)";
+
+constexpr const char* marks_of_format_1 =
+    "PRAGMA application_id = 1936487779; PRAGMA user_version = 1";
+
+class sqlite_format_test : public ::testing::Test {
+ protected:
+  sqlite_format_test() {
+    raw_database file(path);
+    EXPECT_EQ(file.run("PRAGMA journal_mode = WAL"), SQLITE_OK);
+    EXPECT_EQ(file.run(format_1), SQLITE_OK);
+    EXPECT_EQ(file.run(rows_of_format_1), SQLITE_OK);
+    EXPECT_EQ(file.run(marks_of_format_1), SQLITE_OK);
+  }
+
+  temporary_folder folder;
+  std::string path = folder.file("jobs.db");
+};
+
+TEST_F(sqlite_format_test, AFileOfFormat1KeepsAllThatItHas) {
+  for (int opened = 0; opened < 2; ++opened) {
+    auto it = must(open_sqlite({.path = path, .reserve_file_bytes = 0}));
+    const auto all = must(it->load());
+    EXPECT_EQ(all.ids_up_to, 1000U);
+    ASSERT_EQ(all.queues.size(), 2U);
+    queue_options o;
+    o.capacity_jobs = 5;
+    o.capacity_bytes = 100'000;
+    o.when_full = overflow::latest;
+    o.paused = true;
+    o.lease_for = milliseconds(10);
+    o.keep_done = milliseconds(20);
+    o.keep_results = milliseconds(30);
+    o.keep_dead = milliseconds(40);
+    EXPECT_EQ(all.queues[0].options, o) << "what is new is as by default";
+    EXPECT_EQ(all.queues[0].counts.ready, 2U);
+    EXPECT_EQ(all.queues[0].counts.held, 0U);
+    ASSERT_EQ(all.leases.size(), 1U);
+    EXPECT_EQ(all.leases[0].lease.key, 77U);
+    job first = a_job(1);
+    first.spec.unique.key = "u";
+    EXPECT_EQ(must(it->get(1)), first);
+    EXPECT_EQ(must(it->get(4))->state, job_state::dead);
+    EXPECT_EQ(ids_of(must(it->ready_after(1, {}, {}))), (ids{2, 1}));
+    EXPECT_EQ(must(it->due(start, 10)).next, start + milliseconds(500));
+  }
+  raw_database file(path);
+  EXPECT_EQ(file.number("PRAGMA user_version"), 2);
+  EXPECT_TRUE(file.is_sound());
+}
+
+TEST_F(sqlite_format_test, AFileOfFormat1ServesAllThatIsNew) {
+  auto it = must(open_sqlite({.path = path, .reserve_file_bytes = 0}));
+  must(it->load());
+  job waits = a_job(1001);
+  waits.spec.after = {{1, "", after_when::success}};
+  job keyed = a_job(1002);
+  keyed.spec.key = "k";
+  batch b = a_batch(start, adding(waits), adding(keyed), adding_logs(1, {{0, 1, start, "line"}}));
+  b.ids_up_to = 2000;
+  must(it->apply(b));
+  EXPECT_EQ(must(it->get(1001))->state, job_state::held);
+  const auto did = must(it->apply(a_batch(start, dropping(*must(it->get(1)), job_state::done))));
+  ASSERT_EQ(did.effects.size(), 1U);
+  EXPECT_EQ(did.effects[0].id, 1001U);
+  it.reset();
+  const auto report = must(check_store(path));
+  EXPECT_TRUE(report.is_sound()) << report.problems.at(0);
+}
+
+// Wherever the power is cut, the file is of format 1 or 2, and whole.
+TEST(sqlite_format_power_test, APowerCutWhileAFileIsTakenOnLeavesOneFormatOrTheOther) {
+  int old = 0;
+  int taken_on = 0;
+  for (std::uint64_t cut_after = 1; cut_after <= 60; ++cut_after) {
+    faulty_disk disk({.seed = cut_after});
+    {
+      raw_database file(disk, "jobs.db");
+      ASSERT_EQ(file.run("PRAGMA journal_mode = WAL"), SQLITE_OK);
+      ASSERT_EQ(file.run(format_1), SQLITE_OK);
+      ASSERT_EQ(file.run(rows_of_format_1), SQLITE_OK);
+      ASSERT_EQ(file.run(marks_of_format_1), SQLITE_OK);
+    }
+    disk.power_off_after(cut_after);
+    const bool is_open = open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}).has_value();
+    EXPECT_TRUE(is_open || disk.is_off());
+    auto cut = disk.power_cut(cut_after);
+    {
+      raw_database file(*cut, "jobs.db");
+      const auto version = file.number("PRAGMA user_version");
+      EXPECT_TRUE(file.is_sound());
+      EXPECT_EQ(file.number("SELECT count(*) FROM pragma_table_info('jobs')"),
+                version == 1 ? 26 : 36);
+      ++(version == 1 ? old : taken_on);
+    }
+    auto again = must(open_sqlite({.path = "jobs.db", .vfs = cut->vfs()}));
+    EXPECT_EQ(must(again->load()).queues.size(), 2U);
+    EXPECT_TRUE(must(again->get(3)).has_value());
+  }
+  EXPECT_GT(old, 0);
+  EXPECT_GT(taken_on, 0);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
