@@ -29,6 +29,19 @@ struct lease_call {
 struct extend_call {
   std::uint64_t lease = 0;
   milliseconds by{0};  // zero: as the job or its queue says
+  std::optional<progress> how_far{};
+};
+
+// POST /v1/jobs/{id}/progress
+struct progress_call {
+  std::uint64_t lease = 0;
+  progress how_far{};
+};
+
+// POST /v1/jobs/{id}/logs
+struct log_call {
+  std::uint64_t lease = 0;
+  std::vector<std::string> lines{};
 };
 
 // POST /v1/jobs/{id}/ack
@@ -57,6 +70,26 @@ struct acks_call {
 // The answer to POST /v1/queues/{name}/purge.
 struct purge_receipt {
   std::uint64_t purged = 0;
+};
+
+// The answer to POST /v1/batches/{id}/cancel.
+struct cancel_receipt {
+  std::uint64_t cancelled = 0;
+};
+
+// The answer to POST /v1/batches/{id}/retry.
+struct retry_receipt {
+  std::uint64_t retried = 0;
+};
+
+// POST /v1/crons/check, and its answer.
+struct cron_check {
+  std::string schedule{};
+  std::string zone = "UTC";
+};
+struct cron_times {
+  std::string describes{};  // for people
+  std::vector<unix_time> upcoming{};
 };
 
 // An application/problem+json document (RFC 9457).

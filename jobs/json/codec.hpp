@@ -1,7 +1,7 @@
 #pragma once
 
-// How jobs, queues, leases and errors look in JSON, for both ends of the wire: what one writes, the
-// other reads.
+// How jobs, queues, leases, batches, cron entries, events and errors look in JSON, for both ends of
+// the wire: what one writes, the other reads.
 //
 // Guarantees: `args`, `metadata` and `result` are kept as the text that was sent, so that no number
 // in them is changed; bytes that are not JSON go as `args_base64` and `result_base64`. What comes
@@ -20,6 +20,9 @@
 #include <vector>
 
 #include "jobs/json/calls.hpp"
+#include "jobs/model/batch.hpp"
+#include "jobs/model/cron.hpp"
+#include "jobs/model/events.hpp"
 #include "jobs/model/requests.hpp"
 
 namespace sluice::jobs::json {
@@ -75,6 +78,40 @@ result<purge_receipt> read(std::string_view text, read_context context);
 template <>
 result<engine_stats> read(std::string_view text, read_context context);
 template <>
+result<progress_call> read(std::string_view text, read_context context);
+template <>
+result<log_call> read(std::string_view text, read_context context);
+template <>
+result<batch_spec> read(std::string_view text, read_context context);
+template <>
+result<cron_spec> read(std::string_view text, read_context context);
+template <>
+result<cron_patch> read(std::string_view text, read_context context);
+template <>
+result<cron_check> read(std::string_view text, read_context context);
+template <>
+result<batch_info> read(std::string_view text, read_context context);
+template <>
+result<batch_page> read(std::string_view text, read_context context);
+template <>
+result<batch_receipt> read(std::string_view text, read_context context);
+template <>
+result<cancel_receipt> read(std::string_view text, read_context context);
+template <>
+result<retry_receipt> read(std::string_view text, read_context context);
+template <>
+result<cron_info> read(std::string_view text, read_context context);
+template <>
+result<std::vector<cron_info>> read(std::string_view text, read_context context);
+template <>
+result<cron_times> read(std::string_view text, read_context context);
+template <>
+result<log_page> read(std::string_view text, read_context context);
+template <>
+result<job_event> read(std::string_view text, read_context context);
+template <>
+result<event_page> read(std::string_view text, read_context context);
+template <>
 result<problem> read(std::string_view text, read_context context);
 
 // Requests: read strictly.
@@ -87,6 +124,12 @@ void write(std::string& out, const fail_call& call);
 void write(std::string& out, const release_call& call);
 void write(std::string& out, const acks_call& call);
 void write(std::string& out, const queue_patch& patch);
+void write(std::string& out, const progress_call& call);
+void write(std::string& out, const log_call& call);
+void write(std::string& out, const batch_spec& spec);
+void write(std::string& out, const cron_spec& spec);  // a name in the path need not be here, too
+void write(std::string& out, const cron_patch& patch);
+void write(std::string& out, const cron_check& call);
 
 // Answers: read leniently.
 void write(std::string& out, const job& it);
@@ -101,10 +144,22 @@ void write(std::string& out, const queue_info& info);
 void write(std::string& out, const std::vector<queue_info>& queues);  // {"queues": [...]}
 void write(std::string& out, const purge_receipt& receipt);
 void write(std::string& out, const engine_stats& stats);
+void write(std::string& out, const batch_info& info);
+void write(std::string& out, const batch_page& page);  // {"batches": [...], "next": cursor}
+void write(std::string& out, const batch_receipt& receipt);
+void write(std::string& out, const cancel_receipt& receipt);
+void write(std::string& out, const retry_receipt& receipt);
+void write(std::string& out, const cron_info& info);
+void write(std::string& out, const std::vector<cron_info>& crons);  // {"crons": [...]}
+void write(std::string& out, const cron_times& times);
+void write(std::string& out, const log_page& page);  // {"lines": [...], "next": cursor}
+void write(std::string& out, const job_event& e);
+void write(std::string& out, const event_page& page);
 void write(std::string& out, const problem& p);
 
 // One element of the list of push results, for an answer that is written as results come in:
-// {"id": 1}, {"id": 1, "duplicate": true}, {"dropped": true} or {"error": {...}}.
+// {"id": 1}, {"id": 1, "duplicate": true}, {"dropped": true}, {"skipped": true} or
+// {"error": {...}}.
 void write_item(std::string& out, const result<push_receipt>& pushed);
 
 template <class T>
@@ -116,6 +171,16 @@ std::string to_json(const T& value) {
 
 // Whether a text is one JSON value; the error says where it is not.
 void_result check_json(std::string_view text);
+
+// Where an event stands: "<epoch>-<number>", as in the id of a server-sent event.
+struct event_place {
+  std::uint64_t epoch = 0;
+  std::uint64_t number = 0;
+
+  friend bool operator==(const event_place&, const event_place&) = default;
+};
+std::string to_string(event_place place);
+std::optional<event_place> event_place_from(std::string_view text) noexcept;
 
 std::optional<error_code> error_code_from(std::string_view word) noexcept;
 std::optional<overflow> overflow_from(std::string_view word) noexcept;

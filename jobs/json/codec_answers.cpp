@@ -12,37 +12,18 @@ namespace {
 using detail::exact_max;
 using detail::field;
 using detail::field_rule;
+using detail::read_answer;
+using detail::read_answer_with;
+using detail::read_list;
 using detail::read_object;
 
-// An answer is an object; `read_it` reads it.
-template <class T, class Read>
-result<T> read_answer(std::string_view text, read_context context, Read read_it) {
-  json_reader in(text, context.line, json_reader::unknown_fields::skipped);
-  T value{};
-  read_it(in, value);
-  if (auto read = in.finish(); !read) return std::move(read.error());
-  return value;
-}
-
-template <class T, class Table>
-result<T> read_table(std::string_view text, read_context context, const Table& table) {
-  return read_answer<T>(text, context,
-                        [&](json_reader& in, T& value) { read_object(in, value, table); });
-}
-
-// {"jobs": [...]}: every list stands under a name, so that something can be added beside it.
-template <class List, class Element>
-void read_list(json_reader& in, List& into, Element read_element) {
-  for (in.begin_array(); in.next_element();) read_element(in, into);
-}
-
 constexpr std::array all_codes = {
-    error_code::invalid,       error_code::too_large,   error_code::not_found,
-    error_code::duplicate,     error_code::wrong_state, error_code::lease_lost,
-    error_code::queue_full,    error_code::timed_out,   error_code::stopped,
-    error_code::shutting_down, error_code::overloaded,  error_code::disk_full,
-    error_code::io_error,      error_code::locked,      error_code::corrupt,
-    error_code::unavailable};
+    error_code::invalid,       error_code::too_large,       error_code::not_found,
+    error_code::duplicate,     error_code::wrong_state,     error_code::lease_lost,
+    error_code::queue_full,    error_code::timed_out,       error_code::stopped,
+    error_code::shutting_down, error_code::overloaded,      error_code::disk_full,
+    error_code::io_error,      error_code::locked,          error_code::corrupt,
+    error_code::unavailable,   error_code::unauthenticated, error_code::forbidden};
 
 // A newer server may have a code that this client does not know.
 error_code read_code(json_reader& in) {
@@ -71,7 +52,7 @@ struct push_item {
   std::optional<error> why;
 };
 
-constexpr std::array<field<push_item>, 4> push_item_fields = {{
+constexpr std::array<field<push_item>, 5> push_item_fields = {{
     {"id", [](json_reader& in, push_item& p) { p.receipt.id = in.natural(0, exact_max); }},
     {"duplicate",
      [](json_reader& in, push_item& p) {
@@ -81,12 +62,21 @@ constexpr std::array<field<push_item>, 4> push_item_fields = {{
      [](json_reader& in, push_item& p) {
        if (in.boolean()) p.receipt.what = push_receipt::fate::dropped;
      }},
+    {"skipped",
+     [](json_reader& in, push_item& p) {
+       if (in.boolean()) p.receipt.what = push_receipt::fate::skipped;
+     }},
     {"error", [](json_reader& in, push_item& p) { detail::read_value(in, p.why.emplace()); }},
 }};
 
+// Those that were not pushed have no id.
+bool has_id(const push_receipt& r) {
+  return r.what != push_receipt::fate::dropped && r.what != push_receipt::fate::skipped;
+}
+
 void read_push_item(json_reader& in, push_item& p) {
   read_object(in, p, push_item_fields);
-  if (!p.why && p.receipt.id == 0 && p.receipt.what != push_receipt::fate::dropped) {
+  if (!p.why && p.receipt.id == 0 && has_id(p.receipt)) {
     in.refuse_object("the field \"id\" is missing");
   }
 }
@@ -108,19 +98,10 @@ constexpr std::array<field<push_results>, 1> push_results_fields = {{
      field_rule::required},
 }};
 
-void write_members(json_writer& w, const push_receipt& receipt) {
-  if (receipt.what == push_receipt::fate::dropped) {
-    w.key("dropped").value(true);
-    return;
-  }
-  w.key("id").value(receipt.id);
-  if (receipt.what == push_receipt::fate::duplicate) w.key("duplicate").value(true);
-}
-
 void write_item(json_writer& w, const result<push_receipt>& pushed) {
   w.begin_object();
   if (pushed) {
-    write_members(w, *pushed);
+    detail::write_members(w, *pushed);
   } else {
     w.key("error");
     detail::write_error(w, pushed.error());
@@ -188,121 +169,18 @@ constexpr std::array<field<ack_results>, 1> ack_results_fields = {{
      field_rule::required},
 }};
 
-// ---- queues and numbers
-
-template <class T>
-struct count_field {
-  std::string_view name;
-  std::uint64_t T::*member;
-};
-
-constexpr std::array<count_field<queue_counts>, 8> counts = {{
-    {"scheduled", &queue_counts::scheduled},
-    {"ready", &queue_counts::ready},
-    {"running", &queue_counts::running},
-    {"retrying", &queue_counts::retrying},
-    {"done", &queue_counts::done},
-    {"dead", &queue_counts::dead},
-    {"cancelled", &queue_counts::cancelled},
-    {"bytes", &queue_counts::bytes},
-}};
-
-constexpr std::array<count_field<engine_stats>, 22> stats_numbers = {{
-    {"pushed", &engine_stats::pushed},
-    {"duplicates", &engine_stats::duplicates},
-    {"dropped", &engine_stats::dropped},
-    {"refused", &engine_stats::refused},
-    {"leased", &engine_stats::leased},
-    {"acked", &engine_stats::acked},
-    {"failed", &engine_stats::failed},
-    {"expired", &engine_stats::expired},
-    {"given_back", &engine_stats::given_back},
-    {"retried", &engine_stats::retried},
-    {"died", &engine_stats::died},
-    {"cancelled", &engine_stats::cancelled},
-    {"commits", &engine_stats::commits},
-    {"committed_changes", &engine_stats::committed_changes},
-    {"commit_errors", &engine_stats::commit_errors},
-    {"waiting_leases", &engine_stats::waiting_leases},
-    {"waiting_pushes", &engine_stats::waiting_pushes},
-    {"running", &engine_stats::running},
-    {"window_jobs", &engine_stats::window_jobs},
-    {"window_bytes", &engine_stats::window_bytes},
-    {"commit_p50_us", &engine_stats::commit_p50_us},
-    {"commit_p99_us", &engine_stats::commit_p99_us},
-}};
-
-// Objects of numbers alone.
-template <class T, std::size_t N>
-void read_counts(json_reader& in, T& into, const std::array<count_field<T>, N>& table) {
-  std::string_view key;
-  for (in.begin_object(); in.next_key(key);) {
-    const auto found = std::ranges::find(table, key, &count_field<T>::name);
-    if (found == table.end()) {
-      in.skip();
-      continue;
-    }
-    in.name_member(found->name);
-    into.*found->member = in.natural();
-  }
-}
-
-template <class T, std::size_t N>
-void write_counts(json_writer& w, const T& from, const std::array<count_field<T>, N>& table) {
-  w.begin_object();
-  for (const auto& c : table) w.key(c.name).value(from.*c.member);
-  w.end_object();
-}
-
-constexpr std::array<field<queue_info>, 10> queue_fields = {{
-    {"name", [](json_reader& in, queue_info& q) { q.name = in.string(); }, field_rule::required},
-    {"capacity_jobs",
-     [](json_reader& in, queue_info& q) { q.options.capacity_jobs = in.natural(); }},
-    {"capacity_bytes",
-     [](json_reader& in, queue_info& q) { q.options.capacity_bytes = in.natural(); }},
-    {"when_full",
-     [](json_reader& in, queue_info& q) {
-       q.options.when_full = detail::read_word(in, overflow_from, "expected an overflow policy");
-     }},
-    {"paused", [](json_reader& in, queue_info& q) { q.options.paused = in.boolean(); }},
-    {"lease_for", [](json_reader& in, queue_info& q) { q.options.lease_for = in.duration(); }},
-    {"keep_done", [](json_reader& in, queue_info& q) { q.options.keep_done = in.duration(); }},
-    {"keep_results",
-     [](json_reader& in, queue_info& q) { q.options.keep_results = in.duration(); }},
-    {"keep_dead", [](json_reader& in, queue_info& q) { q.options.keep_dead = in.duration(); }},
-    {"counts", [](json_reader& in, queue_info& q) { read_counts(in, q.counts, counts); }},
-}};
-
-constexpr std::array<field<std::vector<queue_info>>, 1> queues_fields = {{
-    {"queues",
-     [](json_reader& in, std::vector<queue_info>& queues) {
-       read_list(in, queues, [](json_reader& i, std::vector<queue_info>& into) {
-         read_object(i, into.emplace_back(), queue_fields);
-       });
-     },
-     field_rule::required},
-}};
-
-constexpr std::array<field<purge_receipt>, 1> purge_fields = {{
-    {"purged", [](json_reader& in, purge_receipt& p) { p.purged = in.natural(); },
-     field_rule::required},
-}};
-
-void write_object(json_writer& w, const queue_info& q) {
-  const queue_options& o = q.options;
-  w.begin_object().key("name").value(q.name);
-  w.key("capacity_jobs").value(o.capacity_jobs).key("capacity_bytes").value(o.capacity_bytes);
-  w.key("when_full").value(to_string(o.when_full)).key("paused").value(o.paused);
-  w.key("lease_for").value(o.lease_for).key("keep_done").value(o.keep_done);
-  w.key("keep_results").value(o.keep_results).key("keep_dead").value(o.keep_dead);
-  w.key("counts");
-  write_counts(w, q.counts, counts);
-  w.end_object();
-}
-
 }  // namespace
 
 namespace detail {
+
+void write_members(json_writer& w, const push_receipt& receipt) {
+  if (!has_id(receipt)) {
+    w.key(to_string(receipt.what)).value(true);
+    return;
+  }
+  w.key("id").value(receipt.id);
+  if (receipt.what == push_receipt::fate::duplicate) w.key("duplicate").value(true);
+}
 
 void read_value(json_reader& in, error& into) {
   read_object(in, into, error_fields);
@@ -325,63 +203,44 @@ std::optional<error_code> error_code_from(std::string_view word) noexcept {
 
 template <>
 result<job> read<job>(std::string_view text, read_context context) {
-  return read_answer<job>(text, context,
-                          [](json_reader& in, job& it) { detail::read_value(in, it); });
+  return read_answer_with<job>(text, context,
+                               [](json_reader& in, job& it) { detail::read_value(in, it); });
 }
 template <>
 result<job_page> read<job_page>(std::string_view text, read_context context) {
-  return read_table<job_page>(text, context, page_fields);
+  return read_answer<job_page>(text, context, page_fields);
 }
 template <>
 result<push_receipt> read<push_receipt>(std::string_view text, read_context context) {
-  auto item = read_answer<push_item>(text, context, read_push_item);
+  auto item = read_answer_with<push_item>(text, context, read_push_item);
   if (!item) return std::move(item.error());
   if (item->why) return std::move(*item->why);
   return item->receipt;
 }
 template <>
 result<push_results> read<push_results>(std::string_view text, read_context context) {
-  return read_table<push_results>(text, context, push_results_fields);
+  return read_answer<push_results>(text, context, push_results_fields);
 }
 template <>
 result<std::vector<leased_job>> read<std::vector<leased_job>>(std::string_view text,
                                                               read_context context) {
-  return read_table<std::vector<leased_job>>(text, context, leased_fields);
+  return read_answer<std::vector<leased_job>>(text, context, leased_fields);
 }
 template <>
 result<extension> read<extension>(std::string_view text, read_context context) {
-  return read_table<extension>(text, context, extension_fields);
+  return read_answer<extension>(text, context, extension_fields);
 }
 template <>
 result<fail_receipt> read<fail_receipt>(std::string_view text, read_context context) {
-  return read_table<fail_receipt>(text, context, fail_receipt_fields);
+  return read_answer<fail_receipt>(text, context, fail_receipt_fields);
 }
 template <>
 result<ack_results> read<ack_results>(std::string_view text, read_context context) {
-  return read_table<ack_results>(text, context, ack_results_fields);
-}
-template <>
-result<queue_info> read<queue_info>(std::string_view text, read_context context) {
-  return read_table<queue_info>(text, context, queue_fields);
-}
-template <>
-result<std::vector<queue_info>> read<std::vector<queue_info>>(std::string_view text,
-                                                              read_context context) {
-  return read_table<std::vector<queue_info>>(text, context, queues_fields);
-}
-template <>
-result<purge_receipt> read<purge_receipt>(std::string_view text, read_context context) {
-  return read_table<purge_receipt>(text, context, purge_fields);
-}
-template <>
-result<engine_stats> read<engine_stats>(std::string_view text, read_context context) {
-  return read_answer<engine_stats>(text, context, [](json_reader& in, engine_stats& stats) {
-    read_counts(in, stats, stats_numbers);
-  });
+  return read_answer<ack_results>(text, context, ack_results_fields);
 }
 template <>
 result<problem> read<problem>(std::string_view text, read_context context) {
-  return read_table<problem>(text, context, problem_fields);
+  return read_answer<problem>(text, context, problem_fields);
 }
 
 void write(std::string& out, const job& it) {
@@ -399,15 +258,15 @@ void write(std::string& out, const job_page& page) {
     detail::write_members(w, it, it.state);
     w.end_object();
   }
-  w.end_array().key("next");
-  page.cursor ? w.value(*page.cursor) : w.null();
+  w.end_array();
+  detail::write_cursor(w, page.cursor);
   w.end_object();
 }
 
 void write(std::string& out, const push_receipt& receipt) {
   json_writer w(out);
   w.begin_object();
-  write_members(w, receipt);
+  detail::write_members(w, receipt);
   w.end_object();
 }
 
@@ -463,28 +322,6 @@ void write(std::string& out, const ack_results& results) {
     w.end_object();
   }
   w.end_array().end_object();
-}
-
-void write(std::string& out, const queue_info& info) {
-  json_writer w(out);
-  write_object(w, info);
-}
-
-void write(std::string& out, const std::vector<queue_info>& queues) {
-  json_writer w(out);
-  w.begin_object().key("queues").begin_array();
-  for (const queue_info& q : queues) write_object(w, q);
-  w.end_array().end_object();
-}
-
-void write(std::string& out, const purge_receipt& receipt) {
-  json_writer w(out);
-  w.begin_object().key("purged").value(receipt.purged).end_object();
-}
-
-void write(std::string& out, const engine_stats& stats) {
-  json_writer w(out);
-  write_counts(w, stats, stats_numbers);
 }
 
 void write(std::string& out, const problem& p) {

@@ -12,21 +12,9 @@ using detail::exact_max;
 using detail::field;
 using detail::field_rule;
 using detail::read_object;
-
-template <class T>
-result<T> done_with(json_reader& in, T& value) {
-  if (auto read = in.finish(); !read) return std::move(read.error());
-  return std::move(value);
-}
-
-// A shape that is one table.
-template <class T, class Table>
-result<T> read_table(std::string_view text, read_context context, const Table& table) {
-  json_reader in(text, context.line);
-  T value{};
-  read_object(in, value, table);
-  return done_with(in, value);
-}
+using detail::read_request;
+using detail::read_request_with;
+using detail::write_optional;
 
 // Every call that is about one lease says which.
 template <class T>
@@ -34,9 +22,33 @@ constexpr field<T> lease_field = {"lease",
                                   [](json_reader& in, T& c) { c.lease = in.natural(0, exact_max); },
                                   field_rule::required};
 
-constexpr std::array<field<extend_call>, 2> extend_fields = {{
+constexpr std::array<field<extend_call>, 3> extend_fields = {{
     lease_field<extend_call>,
     {"for", [](json_reader& in, extend_call& c) { c.by = in.duration(); }},
+    {"progress",
+     [](json_reader& in, extend_call& c) { detail::read_value(in, c.how_far.emplace()); }},
+}};
+
+constexpr std::array<field<progress_call>, 3> progress_call_fields = {{
+    lease_field<progress_call>,
+    {"percent", [](json_reader& in, progress_call& c) { c.how_far.percent = in.number(0, 100); },
+     field_rule::required},
+    {"text", [](json_reader& in, progress_call& c) { c.how_far.text = in.string(); }},
+}};
+
+constexpr std::array<field<log_call>, 2> log_fields = {{
+    lease_field<log_call>,
+    {"lines",
+     [](json_reader& in, log_call& c) {
+       for (in.begin_array(); in.next_element();) {
+         c.lines.push_back(in.string());
+         if (c.lines.size() > limits::log_lines_at_once) {
+           return in.refuse("more than " + std::to_string(limits::log_lines_at_once) +
+                            " lines in one call");
+         }
+       }
+     },
+     field_rule::required},
 }};
 
 constexpr std::array<field<ack_call>, 3> ack_fields = {{
@@ -84,7 +96,13 @@ constexpr std::array<field<acks_call>, 1> acks_fields = {{
      field_rule::required},
 }};
 
-constexpr std::array<field<lease_call>, 5> lease_fields = {{
+std::optional<lease_request::order> order_from(std::string_view word) {
+  if (word == "fair") return lease_request::order::fair;
+  if (word == "strict") return lease_request::order::strict;
+  return std::nullopt;
+}
+
+constexpr std::array<field<lease_call>, 6> lease_fields = {{
     {"queues",
      [](json_reader& in, lease_call& c) {
        c.what.queues.clear();
@@ -95,30 +113,15 @@ constexpr std::array<field<lease_call>, 5> lease_fields = {{
     {"wait", [](json_reader& in, lease_call& c) { c.wait = in.duration(); }},
     {"worker", [](json_reader& in, lease_call& c) { c.what.worker = in.string(); }},
     {"lease_for", [](json_reader& in, lease_call& c) { c.what.lease_for = in.duration(); }},
-}};
-
-constexpr std::string_view overflow_words =
-    R"(expected "block", "reject", "drop_newest", "drop_oldest" or "latest")";
-
-constexpr std::array<field<queue_patch>, 8> patch_fields = {{
-    {"capacity_jobs",
-     [](json_reader& in, queue_patch& p) { p.capacity_jobs = in.natural(1, exact_max); }},
-    {"capacity_bytes",
-     [](json_reader& in, queue_patch& p) { p.capacity_bytes = in.natural(1, exact_max); }},
-    {"when_full",
-     [](json_reader& in, queue_patch& p) {
-       p.when_full = detail::read_word(in, overflow_from, overflow_words);
+    {"order",
+     [](json_reader& in, lease_call& c) {
+       c.what.pick = detail::read_word(in, order_from, R"(expected "fair" or "strict")");
      }},
-    {"paused", [](json_reader& in, queue_patch& p) { p.paused = in.boolean(); }},
-    {"lease_for", [](json_reader& in, queue_patch& p) { p.lease_for = in.duration(); }},
-    {"keep_done", [](json_reader& in, queue_patch& p) { p.keep_done = in.duration(); }},
-    {"keep_results", [](json_reader& in, queue_patch& p) { p.keep_results = in.duration(); }},
-    {"keep_dead", [](json_reader& in, queue_patch& p) { p.keep_dead = in.duration(); }},
 }};
 
 struct push_reading {
-  push_call call;
-  unix_time now;
+  push_call call{};
+  unix_time now{};
 };
 
 void read_specs(json_reader& in, push_reading& p) {
@@ -136,20 +139,22 @@ constexpr std::array<field<push_reading>, 2> push_fields = {{
      }},
 }};
 
-template <class T>
-void write_optional(json_writer& w, std::string_view name, const std::optional<T>& value) {
-  if (value) w.key(name).value(*value);
+void read_push(json_reader& in, push_reading& reading) {
+  push_call& call = reading.call;
+  if (in.peek() == json_reader::kind::array) return read_specs(in, reading);
+  in.begin_object();
+  // A job and a list of jobs have no name in common: the first one tells which it is.
+  std::string_view first;
+  if (in.next_key(first) && (first == "jobs" || first == "mode")) {
+    return detail::read_members(in, reading, first, push_fields);
+  }
+  call.one = true;
+  if (!in.ok()) return;
+  if (first.data() == nullptr) return in.refuse_object("a job must have a kind");
+  detail::read_rest(in, call.jobs.emplace_back(), reading.now, first);
 }
 
 }  // namespace
-
-std::optional<overflow> overflow_from(std::string_view word) noexcept {
-  for (const auto policy : {overflow::block, overflow::reject, overflow::drop_newest,
-                            overflow::drop_oldest, overflow::latest}) {
-    if (word == to_string(policy)) return policy;
-  }
-  return std::nullopt;
-}
 
 std::optional<bulk> bulk_from(std::string_view word) noexcept {
   if (word == "each") return bulk::each;
@@ -165,62 +170,53 @@ void_result check_json(std::string_view text) {
 
 template <>
 result<job_spec> read<job_spec>(std::string_view text, read_context context) {
-  json_reader in(text, context.line);
-  job_spec spec;
-  detail::read_value(in, spec, context.now);
-  return done_with(in, spec);
+  return read_request_with<job_spec>(text, context, [&](json_reader& in, job_spec& spec) {
+    detail::read_value(in, spec, context.now);
+  });
 }
 
 template <>
 result<push_call> read<push_call>(std::string_view text, read_context context) {
-  json_reader in(text, context.line);
-  push_reading reading{{}, context.now};
-  push_call& call = reading.call;
-  if (in.peek() == json_reader::kind::array) {
-    read_specs(in, reading);
-    return done_with(in, call);
-  }
-  in.begin_object();
-  // A job and a list of jobs have no name in common: the first one tells which it is.
-  std::string_view first;
-  if (in.next_key(first) && (first == "jobs" || first == "mode")) {
-    detail::read_members(in, reading, first, push_fields);
-    return done_with(in, call);
-  }
-  call.one = true;
-  if (!in.ok()) return done_with(in, call);
-  if (first.data() == nullptr) return error{error_code::invalid, "a job must have a kind"};
-  detail::read_rest(in, call.jobs.emplace_back(), context.now, first);
-  return done_with(in, call);
+  auto read =
+      read_request_with<push_reading>(text, context, [&](json_reader& in, push_reading& reading) {
+        reading.now = context.now;
+        read_push(in, reading);
+      });
+  if (!read) return std::move(read.error());
+  return std::move(read->call);
 }
 
 template <>
 result<lease_call> read<lease_call>(std::string_view text, read_context context) {
-  return read_table<lease_call>(text, context, lease_fields);
+  return read_request<lease_call>(text, context, lease_fields);
 }
 template <>
 result<extend_call> read<extend_call>(std::string_view text, read_context context) {
-  return read_table<extend_call>(text, context, extend_fields);
+  return read_request<extend_call>(text, context, extend_fields);
+}
+template <>
+result<progress_call> read<progress_call>(std::string_view text, read_context context) {
+  return read_request<progress_call>(text, context, progress_call_fields);
+}
+template <>
+result<log_call> read<log_call>(std::string_view text, read_context context) {
+  return read_request<log_call>(text, context, log_fields);
 }
 template <>
 result<ack_call> read<ack_call>(std::string_view text, read_context context) {
-  return read_table<ack_call>(text, context, ack_fields);
+  return read_request<ack_call>(text, context, ack_fields);
 }
 template <>
 result<fail_call> read<fail_call>(std::string_view text, read_context context) {
-  return read_table<fail_call>(text, context, fail_fields);
+  return read_request<fail_call>(text, context, fail_fields);
 }
 template <>
 result<release_call> read<release_call>(std::string_view text, read_context context) {
-  return read_table<release_call>(text, context, release_fields);
+  return read_request<release_call>(text, context, release_fields);
 }
 template <>
 result<acks_call> read<acks_call>(std::string_view text, read_context context) {
-  return read_table<acks_call>(text, context, acks_fields);
-}
-template <>
-result<queue_patch> read<queue_patch>(std::string_view text, read_context context) {
-  return read_table<queue_patch>(text, context, patch_fields);
+  return read_request<acks_call>(text, context, acks_fields);
 }
 
 void write(std::string& out, const job_spec& spec) {
@@ -251,6 +247,7 @@ void write(std::string& out, const lease_call& call) {
   w.end_array().key("max").value(call.what.max).key("wait").value(call.wait);
   if (!call.what.worker.empty()) w.key("worker").value(call.what.worker);
   if (call.what.lease_for != milliseconds(0)) w.key("lease_for").value(call.what.lease_for);
+  if (call.what.pick == lease_request::order::strict) w.key("order").value("strict");
   w.end_object();
 }
 
@@ -258,7 +255,25 @@ void write(std::string& out, const extend_call& call) {
   json_writer w(out);
   w.begin_object().key("lease").value(call.lease);
   if (call.by != milliseconds(0)) w.key("for").value(call.by);
+  if (call.how_far) {
+    w.key("progress");
+    detail::write_progress(w, *call.how_far);
+  }
   w.end_object();
+}
+
+void write(std::string& out, const progress_call& call) {
+  json_writer w(out);
+  w.begin_object().key("lease").value(call.lease).key("percent").value(call.how_far.percent);
+  detail::write_text(w, "text", call.how_far.text);
+  w.end_object();
+}
+
+void write(std::string& out, const log_call& call) {
+  json_writer w(out);
+  w.begin_object().key("lease").value(call.lease).key("lines").begin_array();
+  for (const std::string& line : call.lines) w.value(line);
+  w.end_array().end_object();
 }
 
 void write(std::string& out, const ack_call& call) {
@@ -295,20 +310,6 @@ void write(std::string& out, const acks_call& call) {
     w.end_object();
   }
   w.end_array().end_object();
-}
-
-void write(std::string& out, const queue_patch& p) {
-  json_writer w(out);
-  w.begin_object();
-  write_optional(w, "capacity_jobs", p.capacity_jobs);
-  write_optional(w, "capacity_bytes", p.capacity_bytes);
-  if (p.when_full) w.key("when_full").value(to_string(*p.when_full));
-  write_optional(w, "paused", p.paused);
-  write_optional(w, "lease_for", p.lease_for);
-  write_optional(w, "keep_done", p.keep_done);
-  write_optional(w, "keep_results", p.keep_results);
-  write_optional(w, "keep_dead", p.keep_dead);
-  w.end_object();
 }
 
 }  // namespace sluice::jobs::json

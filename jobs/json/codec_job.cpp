@@ -62,7 +62,65 @@ bool once(json_reader& in, bool& had, std::string_view either) {
 constexpr std::string_view one_args = "give either args or args_base64, not both";
 constexpr std::string_view one_time = "give either run_at or delay, not both";
 
-constexpr std::array<field<spec_reading>, 13> spec_fields = {{
+// "after": what a job waits for, as an id, the name of a step, or an object that says more.
+
+struct after_reading {
+  dependency it{};
+  unsigned named = 0;
+};
+
+void read_on(json_reader& in, after_reading& a) {
+  a.it.on = in.natural(1, exact_max);
+  ++a.named;
+}
+
+constexpr std::array<field<after_reading>, 4> after_fields = {{
+    {"job", read_on},
+    {"batch", read_on},
+    {"step",
+     [](json_reader& in, after_reading& a) {
+       a.it.step = in.string();
+       ++a.named;
+     }},
+    {"when",
+     [](json_reader& in, after_reading& a) {
+       a.it.when = read_word(in, after_when_from, R"(expected "success", "end" or "failure")");
+     }},
+}};
+
+dependency read_dependency(json_reader& in) {
+  after_reading reading;
+  switch (in.peek()) {
+    case json_reader::kind::number:
+      read_on(in, reading);
+      break;
+    case json_reader::kind::string:
+      reading.it.step = in.string();
+      break;
+    case json_reader::kind::object:
+      read_object(in, reading, after_fields);
+      if (in.ok() && reading.named != 1) {
+        in.refuse_object("give one of job, batch and step, which it waits for");
+      }
+      break;
+    default:
+      in.skip();
+      in.refuse("expected the id of a job or batch, the name of a step, or an object");
+  }
+  return std::move(reading.it);
+}
+
+void read_after(json_reader& in, spec_reading& s) {
+  for (in.begin_array(); in.next_element();) {
+    if (s.spec.after.size() == limits::after_max) {
+      return in.refuse("a job can wait for " + std::to_string(limits::after_max) +
+                       " others at most; put them into a batch and wait for that");
+    }
+    s.spec.after.push_back(read_dependency(in));
+  }
+}
+
+constexpr std::array<field<spec_reading>, 18> spec_fields = {{
     {"queue", [](json_reader& in, spec_reading& s) { s.spec.queue = in.string(); }},
     {"kind", [](json_reader& in, spec_reading& s) { s.spec.kind = in.string(); },
      field_rule::required},
@@ -96,9 +154,20 @@ constexpr std::array<field<spec_reading>, 13> spec_fields = {{
     {"metadata",
      [](json_reader& in, spec_reading& s) { s.spec.metadata = std::string(in.raw_object()); }},
     {"keep_for", [](json_reader& in, spec_reading& s) { s.spec.keep_for = in.duration(); }},
+    {"key", [](json_reader& in, spec_reading& s) { s.spec.key = in.string(); }},
+    {"batch", [](json_reader& in, spec_reading& s) { s.spec.batch = in.natural(1, exact_max); }},
+    {"after", read_after},
+    {"step", [](json_reader& in, spec_reading& s) { s.spec.step = in.string(); }},
+    {"webhook", [](json_reader& in, spec_reading& s) { s.spec.webhook = in.string(); }},
 }};
 
 // ---- what the server adds
+
+constexpr std::array<field<progress>, 2> progress_fields = {{
+    {"percent", [](json_reader& in, progress& p) { p.percent = in.number(0, 100); },
+     field_rule::required},
+    {"text", [](json_reader& in, progress& p) { p.text = in.string(); }},
+}};
 
 constexpr std::array<field<attempt_error>, 5> error_fields = {{
     {"attempt",
@@ -117,7 +186,7 @@ struct job_reading : spec_reading {
   leased_job lease{};
 };
 
-constexpr std::array<field<job_reading>, 12> job_fields = {{
+constexpr std::array<field<job_reading>, 14> job_fields = {{
     {"id", [](json_reader& in, job_reading& j) { j.it.id = in.natural(0, exact_max); },
      field_rule::required},
     {"state",
@@ -141,6 +210,11 @@ constexpr std::array<field<job_reading>, 12> job_fields = {{
      field_rule::as_written},
     {"result_base64",
      [](json_reader& in, job_reading& j) { read_base64_payload(in, j.it.result); }},
+    {"progress", [](json_reader& in, job_reading& j) { read_value(in, j.it.progress.emplace()); }},
+    {"blockers",
+     [](json_reader& in, job_reading& j) {
+       j.it.blockers = static_cast<std::uint32_t>(in.natural(0, 0xFFFFFFFFU));
+     }},
     {"lease", [](json_reader& in, job_reading& j) { j.lease.key = in.natural(0, exact_max); }},
     {"attempt",
      [](json_reader& in, job_reading& j) {
@@ -170,15 +244,49 @@ void write_attempt(json_writer& w, const attempt_error& e) {
   w.end_object();
 }
 
-void write_time(json_writer& w, std::string_view name, unix_time t) {
-  if (t != unix_time{}) w.key(name).value(t);
-}
-
-void write_duration(json_writer& w, std::string_view name, milliseconds d) {
-  if (d != milliseconds(0)) w.key(name).value(d);
+// An id is said as one, whether it is a job's or a batch's: they are of the same numbers.
+void write_after(json_writer& w, const std::vector<dependency>& after) {
+  w.key("after").begin_array();
+  for (const dependency& d : after) {
+    const bool is_step = !d.step.empty();
+    if (d.when == after_when::success) {
+      is_step ? w.value(d.step) : w.value(d.on);
+      continue;
+    }
+    w.begin_object().key(is_step ? "step" : "job");
+    is_step ? w.value(d.step) : w.value(d.on);
+    w.key("when").value(to_string(d.when)).end_object();
+  }
+  w.end_array();
 }
 
 }  // namespace
+
+void write_time(json_writer& w, std::string_view name, unix_time t) {
+  if (t != unix_time{}) w.key(name).value(t);
+}
+void write_duration(json_writer& w, std::string_view name, milliseconds d) {
+  if (d != milliseconds(0)) w.key(name).value(d);
+}
+void write_text(json_writer& w, std::string_view name, std::string_view text) {
+  if (!text.empty()) w.key(name).value(text);
+}
+void write_id(json_writer& w, std::string_view name, job_id id) {
+  if (id != 0) w.key(name).value(id);
+}
+void write_cursor(json_writer& w, const std::optional<std::uint64_t>& next) {
+  w.key("next");
+  next ? w.value(*next) : w.null();
+}
+
+void read_value(json_reader& in, progress& into) {
+  read_object(in, into, progress_fields);
+}
+void write_progress(json_writer& w, const progress& how_far) {
+  w.begin_object().key("percent").value(how_far.percent);
+  write_text(w, "text", how_far.text);
+  w.end_object();
+}
 
 void read_json_payload(json_reader& in, std::optional<payload>& into) {
   if (into) return in.refuse("give either result or result_base64, not both");
@@ -228,6 +336,11 @@ void write_members(json_writer& w, const job_spec& s) {
   if (!s.unique.key.empty()) write_unique(w, s.unique);
   if (!s.metadata.empty()) w.key("metadata").raw(s.metadata);
   if (s.keep_for) w.key("keep_for").value(*s.keep_for);
+  write_text(w, "key", s.key);
+  write_id(w, "batch", s.batch);
+  if (!s.after.empty()) write_after(w, s.after);
+  write_text(w, "step", s.step);
+  write_text(w, "webhook", s.webhook);
 }
 
 void write_result(json_writer& w, const payload& result) {
@@ -251,6 +364,11 @@ void write_members(json_writer& w, const job& it, job_state state) {
     w.end_array();
   }
   if (it.result) write_result(w, *it.result);
+  if (it.blockers != 0) w.key("blockers").value(it.blockers);
+  if (it.progress) {
+    w.key("progress");
+    write_progress(w, *it.progress);
+  }
 }
 
 }  // namespace sluice::jobs::json::detail

@@ -37,7 +37,15 @@ job_spec full_spec() {
           .time_limit = 5min,
           .unique = {.key = "ada", .until = unique_until::elapsed, .lasts = 24h},
           .metadata = R"({"trace":"\u00e9\ud83d\ude00"})",
-          .keep_for = 0ms};
+          .keep_for = 0ms,
+          .key = "ada's account",
+          .batch = 77,
+          .after = {{.on = 5},
+                    {.on = 6, .when = after_when::end},
+                    {.step = "build"},
+                    {.step = "test", .when = after_when::failure}},
+          .step = "deploy",
+          .webhook = "https://a.example/x"};
 }
 
 job full_job() {
@@ -51,6 +59,8 @@ job full_job() {
   it.ended_at = {1'767'225'600'003};
   it.errors = {{1, {5}, "io", "no\n\"route\"", "a\tb"}, {2, {6}, "", "", ""}};
   it.result = payload{"[1,2]"};
+  it.progress = progress{12.5, "a \"quarter\""};
+  it.blockers = 3;
   return it;
 }
 
@@ -161,7 +171,7 @@ TEST(Codec, RefusesWhatIsThereTwiceOrNotAtAll) {
             "line 1, column 1: the field \"kind\" is missing");
   EXPECT_EQ(why_not<acks_call>(R"({"acks":[{"id":1,"lease":2},{"id":3}]})"),
             "acks[1]: the field \"lease\" is missing (line 1, column 29)");
-  EXPECT_EQ(why_not<push_call>("{}"), "a job must have a kind");
+  EXPECT_EQ(why_not<push_call>("{}"), "line 1, column 1: a job must have a kind");
   EXPECT_EQ(why_not<job_spec>(R"({"kind":"a","args":1,"args_base64":""})"),
             "args_base64: give either args or args_base64, not both (line 1, column 22)");
   EXPECT_EQ(why_not<job_spec>(R"({"kind":"a","delay":1,"run_at":"2026-01-01T00:00:00Z"})"),
@@ -212,7 +222,9 @@ TEST(Codec, AnswersPushes) {
   EXPECT_EQ(to_json(push_receipt{41, fate::duplicate}), R"({"id":41,"duplicate":true})");
   EXPECT_EQ(to_json(push_receipt{0, fate::dropped}), R"({"dropped":true})");
   EXPECT_EQ(read_ok<push_receipt>(R"({"id":41,"duplicate":true})").what, fate::duplicate);
+  EXPECT_EQ(to_json(push_receipt{0, fate::skipped}), R"({"skipped":true})");
   EXPECT_EQ(read_ok<push_receipt>(R"({"dropped":true})").what, fate::dropped);
+  EXPECT_EQ(read_ok<push_receipt>(R"({"skipped":true})").what, fate::skipped);
   EXPECT_EQ(why_not<push_receipt>("{}"), "line 1, column 1: the field \"id\" is missing");
 
   const std::vector<result<push_receipt>> results = {
@@ -300,7 +312,7 @@ TEST(Codec, CarriesManyAcks) {
 }
 
 TEST(Codec, CarriesQueues) {
-  queue_info info{"mail", {}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  queue_info info{"mail", {}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
   info.options = {.capacity_jobs = 10,
                   .capacity_bytes = 1000,
                   .when_full = overflow::latest,
@@ -308,7 +320,15 @@ TEST(Codec, CarriesQueues) {
                   .lease_for = 1s,
                   .keep_done = 2s,
                   .keep_results = 3s,
-                  .keep_dead = 4s};
+                  .keep_dead = 4s,
+                  .rate = 12.5,
+                  .rate_burst = 5,
+                  .concurrency = 6,
+                  .weight = 7,
+                  .key_concurrency = 8,
+                  .key_rate = 0.1,
+                  .key_burst = 9,
+                  .deliver = {.url = "https://a.example/", .concurrency = 3, .timeout = 5s}};
   const auto back = read_ok<std::vector<queue_info>>(to_json(std::vector{info, info}));
   ASSERT_EQ(back.size(), 2U);
   EXPECT_EQ(back[1].name, "mail");

@@ -84,6 +84,9 @@ class json_reader {
   template <class Names>
   void refuse_key(std::string_view key, const Names& known);
 
+  // How many typing mistakes lie between two words.
+  static std::size_t distance(std::string_view a, std::string_view b);
+
  private:
   struct step {
     std::string_view name;  // of a member; empty: an element
@@ -118,7 +121,6 @@ class json_reader {
   void fail_number(std::size_t at, std::string_view what, const std::string& least,
                    const std::string& most);
   void refuse_unknown(std::string_view key, std::string_view near, std::string_view all);
-  static std::size_t distance(std::string_view a, std::string_view b);
 
   // Constant after construction.
   const std::string_view text_;

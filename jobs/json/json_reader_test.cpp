@@ -209,8 +209,7 @@ bool value_or_located_error(const std::string& text, int& values) {
     return true;
   }
   const std::string& message = value.error().message;
-  return value.error().code == error_code::invalid &&
-         (message.find("line ") != std::string::npos || message == "a job must have a kind") &&
+  return value.error().code == error_code::invalid && message.find("line ") != std::string::npos &&
          message.size() < 1000;
 }
 

@@ -3,8 +3,10 @@
 // Parts of objects that several of the shapes of codec.hpp share.
 
 #include <string_view>
+#include <utility>
 
 #include "jobs/json/codec.hpp"
+#include "jobs/json/detail/fields.hpp"
 #include "jobs/json/json_reader.hpp"
 #include "jobs/json/json_writer.hpp"
 
@@ -13,11 +15,60 @@ namespace sluice::jobs::json::detail {
 // A JSON number that every language can hold exactly.
 inline constexpr std::uint64_t exact_max = std::uint64_t{1} << 53U;
 
+// A request: whoever sent it hears of what is not known.
+template <class T, class Read>
+result<T> read_request_with(std::string_view text, read_context context, Read read_it) {
+  json_reader in(text, context.line);
+  T value{};
+  read_it(in, value);
+  if (auto read = in.finish(); !read) return std::move(read.error());
+  return value;
+}
+template <class T, class Table>
+result<T> read_request(std::string_view text, read_context context, const Table& table) {
+  return read_request_with<T>(text, context,
+                              [&](json_reader& in, T& value) { read_object(in, value, table); });
+}
+
+// An answer: what a newer server may have added is skipped.
+template <class T, class Read>
+result<T> read_answer_with(std::string_view text, read_context context, Read read_it) {
+  json_reader in(text, context.line, json_reader::unknown_fields::skipped);
+  T value{};
+  read_it(in, value);
+  if (auto read = in.finish(); !read) return std::move(read.error());
+  return value;
+}
+template <class T, class Table>
+result<T> read_answer(std::string_view text, read_context context, const Table& table) {
+  return read_answer_with<T>(text, context,
+                             [&](json_reader& in, T& value) { read_object(in, value, table); });
+}
+
+// {"jobs": [...]}: every list stands under a name, so that something can be added beside it.
+template <class List, class Element>
+void read_list(json_reader& in, List& into, Element read_element) {
+  for (in.begin_array(); in.next_element();) read_element(in, into);
+}
+
+template <class T>
+void write_optional(json_writer& w, std::string_view name, const std::optional<T>& value) {
+  if (value) w.key(name).value(*value);
+}
+// Left out when it is nothing.
+void write_time(json_writer& w, std::string_view name, unix_time t);
+void write_duration(json_writer& w, std::string_view name, milliseconds d);
+void write_text(json_writer& w, std::string_view name, std::string_view text);
+void write_id(json_writer& w, std::string_view name, job_id id);
+void write_cursor(json_writer& w, const std::optional<std::uint64_t>& next);  // "next", or null
+
 // The members of a spec, without the braces around them.
 void write_members(json_writer& w, const job_spec& spec);
 // In `state`: what is leased is running, whatever the job kept in memory says.
 void write_members(json_writer& w, const job& it, job_state state);
 void write_result(json_writer& w, const payload& result);
+void write_progress(json_writer& w, const progress& how_far);  // the object
+void write_members(json_writer& w, const push_receipt& receipt);
 void write_error(json_writer& w, const error& why);  // the object
 
 void read_value(json_reader& in, job_spec& into, unix_time now);
@@ -25,6 +76,7 @@ void read_value(json_reader& in, job_spec& into, unix_time now);
 void read_rest(json_reader& in, job_spec& into, unix_time now, std::string_view first);
 void read_value(json_reader& in, job& into);
 void read_value(json_reader& in, leased_job& into);
+void read_value(json_reader& in, progress& into);
 void read_value(json_reader& in, error& into);
 
 // "result" or "result_base64", into one place, once.
