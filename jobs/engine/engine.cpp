@@ -103,10 +103,12 @@ future<result<std::vector<leased_job>>> engine::lease(lease_request what, wait_l
   });
 }
 
-result<extension> engine::extend(lease_ref lease, milliseconds by) {
+result<extension> engine::extend(lease_ref lease, milliseconds by,
+                                 std::optional<jobs::progress> how_far) {
   result<extension> answer = over();
   impl_->call([&](detail::core& c, detail::answers&) {
-    if (!impl_->is_over_) answer = c.extend(lease, by);
+    if (impl_->is_over_) return;
+    answer = c.extend(lease, by, std::move(how_far));
   });
   return answer;
 }

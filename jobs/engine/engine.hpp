@@ -12,7 +12,10 @@
 // its lease runs out it fails that attempt and is given to another, so delivery is at least once.
 // Leases themselves are kept in memory: after a crash, what was running is ready again at once.
 // `close` and destruction save them, and the next engine on the same store honours them.
-// Order: in a queue by priority, then by arrival; a retry arrives when its pause is over.
+// Order: in a queue by priority, then by arrival; a retry arrives when its pause is over. Jobs with
+// the same key run one at a time in the order of their arrival, whatever their priority.
+// Between queues: a lease that names several takes from those that have jobs in proportion to their
+// weights, so that none starves.
 // Where you resume: continuations run on the engine's committing thread unless `via` names another
 // executor; they must be short.
 // Limits on waiting: push (for room), lease (for a job), wait (for an end) take wait_limits; one
@@ -38,6 +41,9 @@
 #include <string_view>
 #include <vector>
 
+#include "jobs/model/batch.hpp"
+#include "jobs/model/cron.hpp"
+#include "jobs/model/events.hpp"
 #include "jobs/model/requests.hpp"
 #include "jobs/model/time.hpp"
 #include "jobs/store/store.hpp"
@@ -45,6 +51,10 @@
 #include "sluice/sync/waiter.hpp"
 
 namespace sluice::jobs {
+
+// Where the ends of jobs with a webhook wait to be posted. The server's own: it counts against no
+// bound on queues.
+inline constexpr std::string_view webhook_queue = "sluice/webhooks";
 
 struct engine_options {
   time_source* time = nullptr;  // null: real_time()
@@ -67,7 +77,13 @@ struct engine_options {
   // the engine never flushes, and such a store loses in a power cut whatever the system had not
   // written by itself. Others need none.
   milliseconds flush_every{0};
-  milliseconds probe_every{1000};  // how often a store that failed is tried again
+  milliseconds probe_every{1000};    // how often a store that failed is tried again
+  std::size_t events_kept = 16'384;  // for those who ask for what happened while they were away
+  // Whether the server may post to this URL; asked for webhooks and queues that are delivered.
+  // None: it may to none.
+  std::function<void_result(std::string_view url)> check_url{};
+  // Told when the options of a queue have changed, on the committing thread; must not wait.
+  std::function<void()> on_queue_change{};
   // Told when the store fails and when it works again, on the committing thread; must not call the
   // engine.
   std::function<void(const jobs::health&)> on_health{};
@@ -88,10 +104,19 @@ class engine {
                                                       bulk mode = bulk::each,
                                                       wait_limits limits = {});
 
+  // A batch with its jobs and callbacks, all or nothing. Its jobs may wait for one another
+  // (`step`).
+  future<result<batch_receipt>> push_batch(batch_spec spec, wait_limits limits = {});
+
   // Workers. Waits until there is at least one job, takes up to `max`; never an empty list:
   // timed_out, stopped or shutting_down instead.
   future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits = {});
-  result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0));
+  result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0),
+                           std::optional<jobs::progress> how_far = {});
+  // Kept in memory until the attempt ends, and then with the job.
+  void_result report(lease_ref lease, jobs::progress how_far);
+  // Kept as long as the job is.
+  future<void_result> log(lease_ref lease, std::vector<std::string> lines);
   future<void_result> ack(lease_ref lease, std::optional<payload> job_result = {});
   future<std::vector<void_result>> ack_many(std::vector<ack_item> items);
   future<result<fail_receipt>> fail(lease_ref lease, failure why);
@@ -109,6 +134,29 @@ class engine {
   future<result<job>> retry(job_id id);
   // Forgets it, in any state but running (wrong_state).
   future<void_result> remove(job_id id);
+
+  future<result<log_page>> logs(job_id id, std::uint64_t after = 0, std::size_t limit = 1000);
+
+  // Batches. What is done to a whole batch goes in steps, as purge does, and says how many jobs it
+  // was done to.
+  future<result<batch_info>> get_batch(job_id id);
+  future<result<batch_page>> batches(job_id after = 0, std::size_t limit = 100);
+  future<result<batch_info>> close_batch(job_id id);
+  future<result<std::uint64_t>> cancel_batch(job_id id);  // all that have not ended
+  future<result<std::uint64_t>> retry_batch(job_id id);   // all that are dead or cancelled
+
+  // Cron. Setting one of a name that is there changes it, and keeps what it has run. Of runs that
+  // were missed at once no more than 100,000 are counted.
+  future<result<cron_info>> set_cron(cron_spec spec);
+  future<result<cron_info>> patch_cron(std::string name, cron_patch patch);
+  future<void_result> remove_cron(std::string name);
+  future<result<push_receipt>> run_cron(std::string name);  // now, besides its times
+  std::vector<cron_info> crons() const;                     // by name
+  result<cron_info> get_cron(std::string_view name) const;  // not_found
+
+  // What happened after a given event, as far as it is kept; waits until there is something.
+  // A page without events, and a new `next`, at the deadline.
+  future<result<event_page>> events(event_request what, wait_limits limits = {});
 
   std::vector<queue_info> queues() const;
   result<queue_info> queue(std::string_view name) const;                      // not_found

@@ -17,11 +17,21 @@ namespace {
 // What the threads were told. Everything that has ended is kept, so that the store says in the end
 // what became of it, unless somebody removed it.
 struct ledger {
+  // A job with a key, from when its worker had it until that acked it, by a count of all such
+  // moments.
+  struct run {
+    job_id id = 0;
+    std::uint64_t began = 0;
+    std::uint64_t ended = 0;
+  };
   std::set<job_id> accepted;
   std::map<job_id, int> acked;
   std::set<job_id> cancelled;
   std::set<job_id> removed;
   std::uint64_t purged = 0;
+  std::vector<batch_receipt> batches;
+  std::map<std::string, std::vector<run>> runs;  // of each queue and key
+  std::uint64_t moments = 0;
 };
 
 class EngineStress : public ::testing::Test {
@@ -73,8 +83,12 @@ class EngineStress : public ::testing::Test {
                     .until = static_cast<unique_until>(dice.below(3)),
                     .lasts = milliseconds(5)};
       }
+      if (dice.below(4) == 0) s.key = std::to_string(dice.below(8));
+      if (dice.below(5) == 0) s.after = {{some_job(dice), {}, after_when::end}};
       stress.did();
-      if (dice.below(5) == 0) {
+      if (dice.below(8) == 0) {
+        push_batch(std::move(s), dice);
+      } else if (dice.below(5) == 0) {
         const std::vector<job_spec> both(2, s);
         const bulk mode = dice.below(2) == 0 ? bulk::each : bulk::all_or_nothing;
         for (auto& r : it->push_many(both, mode, deadline::after(50ms)).get()) note(r);
@@ -82,6 +96,32 @@ class EngineStress : public ::testing::Test {
         note(it->push(std::move(s), deadline::after(50ms)).get());
       }
     }
+  }
+  // Two steps and what is called in the end: whatever becomes of them, all are let go in the end.
+  void push_batch(job_spec s, random& dice) {
+    s.unique = {};
+    batch_spec b;
+    s.step = "first";
+    b.jobs.push_back(s);
+    s.step = "second";
+    s.after = {{0, "first", after_when::end}};
+    b.jobs.push_back(s);
+    b.on_end = job_spec{.queue = queues[dice.below(queues.size())], .kind = "callback"};
+    b.on_end->retry = {.attempts_max = 50, .first = milliseconds(1), .factor = 1.0};
+    const auto pushed = it->push_batch(std::move(b), deadline::after(50ms)).get();
+    if (!pushed) return;
+    for (const job_id id : {pushed->jobs[0], pushed->jobs[1], pushed->on_end}) {
+      note(push_receipt{id, push_receipt::fate::accepted});
+    }
+    told.with([&](ledger& l) { l.batches.push_back(*pushed); });
+  }
+  job_id some_job(random& dice) {
+    return told.with([&](ledger& l) {
+      if (l.accepted.empty()) return job_id{1};
+      const auto at =
+          l.accepted.lower_bound(dice.below(static_cast<std::uint32_t>(*l.accepted.rbegin() + 1)));
+      return at == l.accepted.end() ? *l.accepted.begin() : *at;
+    });
   }
   void note(const result<push_receipt>& r) {
     if (!r || r->what != push_receipt::fate::accepted) return;
@@ -100,7 +140,11 @@ class EngineStress : public ::testing::Test {
       }
     }
   }
+  std::uint64_t moment() {
+    return told.with([](ledger& l) { return ++l.moments; });
+  }
   void handle(const leased_job& l, random& dice) {
+    ledger::run mine{l.it->id, moment(), 0};
     switch (dice.below(12)) {
       case 0:
         (void)it->fail(l.ref(), {.type = "io", .for_good = dice.below(4) == 0}).get();
@@ -120,9 +164,14 @@ class EngineStress : public ::testing::Test {
         break;
     }
     for (int tries = 0; tries < 20; ++tries) {
+      mine.ended = moment();
       const auto acked = it->ack(l.ref(), payload{"1"}).get();
       if (acked) {
-        told.with([&](ledger& all) { ++all.acked[l.it->id]; });
+        told.with([&](ledger& all) {
+          ++all.acked[l.it->id];
+          const job_spec& s = l.it->spec;
+          if (!s.key.empty()) all.runs[s.queue + "/" + s.key].push_back(mine);
+        });
         return;
       }
       if (acked.error().code == error_code::lease_lost) return;
@@ -132,12 +181,7 @@ class EngineStress : public ::testing::Test {
   void meddle(random dice, std::stop_token stop) {
     while (!stop.stop_requested()) {
       stress.did();
-      const job_id id = told.with([&](ledger& l) {
-        if (l.accepted.empty()) return job_id{1};
-        const auto at = l.accepted.lower_bound(
-            dice.below(static_cast<std::uint32_t>(*l.accepted.rbegin() + 1)));
-        return at == l.accepted.end() ? *l.accepted.begin() : *at;
-      });
+      const job_id id = some_job(dice);
       switch (dice.below(16)) {
         case 0:
         case 1:
@@ -208,6 +252,22 @@ class EngineStress : public ::testing::Test {
     }
   }
 
+  // What is cancelled gives its place away while its worker still holds it.
+  void check_keys() {
+    told.with([&](ledger& l) {
+      std::size_t looked_at = 0;
+      for (auto& [key, runs] : l.runs) {
+        std::erase_if(runs, [&](const ledger::run& r) { return l.cancelled.contains(r.id); });
+        std::ranges::sort(runs, {}, &ledger::run::began);
+        for (std::size_t i = 1; i < runs.size(); ++i, ++looked_at) {
+          EXPECT_LT(runs[i - 1].ended, runs[i].began)
+              << "jobs " << runs[i - 1].id << " and " << runs[i].id << " of " << key;
+        }
+      }
+      EXPECT_GT(looked_at, 10U) << "too few for a stress";
+    });
+  }
+
   void check_totals() {
     const std::map<job_id, job_state> there = list_all();
     std::map<std::string, queue_counts> counts;
@@ -224,6 +284,12 @@ class EngineStress : public ::testing::Test {
         EXPECT_TRUE(l.accepted.contains(id));
         // A cancelled job may be acked as well, and a retry lets it run anew.
         EXPECT_TRUE(times == 1 || l.cancelled.contains(id)) << "job " << id << " " << times;
+      }
+      for (const batch_receipt& b : l.batches) {
+        const auto now = it->get_batch(b.id).get();
+        ASSERT_TRUE(now);
+        EXPECT_TRUE(now->has_ended()) << "batch " << b.id;
+        EXPECT_EQ(now->total, 2U);
       }
       const std::uint64_t dropped = it->stats().dropped;
       if (!purge_failed) {
@@ -284,6 +350,7 @@ TEST_F(EngineStress, EveryAcknowledgedPushIsAccountedForOnce) {
   }
   sluice::testing::eventually([&] { return it->drained(deadline::after(1s)).get() == status::ok; });
   check_totals();
+  check_keys();
   it->stop();
 }
 

@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/model/batch.hpp"
+#include "jobs/model/cron.hpp"
+#include "jobs/model/events.hpp"
 #include "jobs/model/requests.hpp"
 #include "sluice/base/unique_function.hpp"
 #include "sluice/future/promise.hpp"
@@ -51,7 +54,8 @@ class answers {
              list<result<std::vector<leased_job>>>, list<void_result>,
              list<std::vector<void_result>>, list<result<fail_receipt>>, list<result<job>>,
              list<result<job_page>>, list<result<queue_info>>, list<result<std::uint64_t>>,
-             list<status>>
+             list<result<batch_receipt>>, list<result<batch_info>>, list<result<cron_info>>,
+             list<result<event_page>>, list<status>>
       all_;
   std::vector<std::unique_ptr<waiting>> ended_;
 };

@@ -67,6 +67,7 @@ bool engine::impl::round() {
     windows = core_.take_refills();
     // What becomes due while we shut down is due when somebody opens the store again.
     is_due = !stopping_ && core_.due_has_come(time_.now());
+    if (!stopping_) core_.stage_crons(time_.now());
   }
   read_windows(windows, out);
   for (store_call& what : calls) what();
@@ -156,6 +157,12 @@ void engine::impl::read_due(detail::answers& out) {
   const bool has_more = page->jobs.size() == due_page_jobs;
   core_.set_next_due(has_more ? std::optional(wall) : page->next);
   for (const job_ptr& it : page->jobs) stage_due(it, wall);
+  for (const job_id id : page->batches) {
+    change c;
+    c.what = change::op::drop_batch;
+    c.id = id;
+    core_.stage(std::move(c));
+  }
 }
 
 // A job whose time has come: to run, or to be forgotten.
@@ -169,14 +176,17 @@ void engine::impl::stage_due(const job_ptr& it, unix_time wall) {
   c.id = it->id;
   c.from = it->state;
   c.weight = weight_of(it->spec);
+  c.it = detail::core::said_of(it);
   std::shared_ptr<job> ready;
   if (jobs::has_ended(it->state)) {
     c.what = change::op::drop;
+    c.to = it->state;
   } else {
     ready = std::make_shared<job>(*it);
     ready->state = job_state::ready;
     ready->turn = core_.next_turn();
     ready->due_at = {};
+    ready->has_place = false;
     c.what = change::op::move;
     c.to = job_state::ready;
     c.how = std::make_unique<change::moved>();
@@ -184,11 +194,11 @@ void engine::impl::stage_due(const job_ptr& it, unix_time wall) {
   }
   const std::size_t at = core_.stage(std::move(c));
   core_.stage_after(
-      [this, id = it->id, ready](const error* why_not, detail::answers&) {
+      [this, id = it->id, ready](const detail::commit::outcome& how, detail::answers&) {
         core_.not_busy(id);
-        if (why_not != nullptr) {
+        if (how.why_not != nullptr) {
           core_.note_due(time_.now() + options_.probe_every);
-        } else if (ready != nullptr) {
+        } else if (ready != nullptr && how.instead == nullptr) {
           core_.publish(ready);
         }
       },
@@ -238,7 +248,8 @@ std::optional<error> engine::impl::make_room_for(detail::push_item& item, found_
       while (!fits() && !those.empty()) {
         const job_ptr chosen = std::move(those.front());
         those.pop_front();
-        if (core_.find_lease(chosen->id) != nullptr) continue;  // somebody has just taken it
+        // Somebody has just taken it, or its key's rate has put it off.
+        if (core_.find_lease(chosen->id) != nullptr || core_.is_busy(chosen->id)) continue;
         core_.choose_victim(q, *chosen);
         item.victims.push_back(chosen);
       }
@@ -264,13 +275,13 @@ std::optional<error> engine::impl::make_room_for(detail::push_item& item, found_
   }
 }
 
-result<std::vector<conflict>> engine::impl::apply(const batch& changes) {
-  if (changes.changes.empty() && changes.ids_up_to == 0) return std::vector<conflict>{};
+result<applied> engine::impl::apply(const batch& changes) {
+  if (changes.changes.empty() && changes.ids_up_to == 0) return applied{};
   const time_point began = seam::now();  // also under a clock that is moved by hand
-  auto applied = store_->apply(changes);
+  auto how = store_->apply(changes);
   last_commit_ = seam::now() - began;
   commit_times_.record(last_commit_);
-  return applied;
+  return how;
 }
 
 // Whoever waits for the end of a job is told all of it, also when nothing of it is kept.
@@ -299,40 +310,49 @@ void engine::impl::write(detail::commit c) {
     }
   }
   read_args_of_ends(c);
-  auto applied = no_room ? result<std::vector<conflict>>(*no_room) : apply(c.changes);
-  if (!applied && applied.error().code == error_code::disk_full && !c.pushes.empty()) {
+  auto how = no_room ? result<applied>(*no_room) : apply(c.changes);
+  if (!how && how.error().code == error_code::disk_full && !c.pushes.empty()) {
     // Acks and deletes need little or no space. They go on.
     {
       const std::lock_guard hold(mutex_);
-      store_failed(applied.error(), out);
-      core_.refuse_pushes(c, applied.error(), out);
+      store_failed(how.error(), out);
+      core_.refuse_pushes(c, how.error(), out);
     }
     announce();
     out.deliver();
     if (c.changes.changes.empty()) c.changes.ids_up_to = 0;  // they were for the pushes
-    applied = apply(c.changes);
+    how = apply(c.changes);
   }
-  for (int n = 0; n < taken_out_at_once && !applied && is_about_one_job(applied.error()); ++n) {
+  if (!how && how.error().code == error_code::disk_full) {
+    bool has_less = false;
+    {
+      const std::lock_guard hold(mutex_);
+      store_failed(how.error(), out);
+      has_less = core_.refuse_own(c, how.error(), out);
+    }
+    if (has_less) how = apply(c.changes);
+  }
+  for (int n = 0; n < taken_out_at_once && !how && is_about_one_job(how.error()); ++n) {
     bool is_out = false;
     {
       const std::lock_guard hold(mutex_);
-      is_out = core_.take_out(c, applied.error(), out);
+      is_out = core_.take_out(c, how.error(), out);
     }
     if (!is_out) break;
-    applied = apply(c.changes);
+    how = apply(c.changes);
   }
   {
     const std::lock_guard hold(mutex_);
-    if (applied) {
+    if (how) {
       if (!c.changes.changes.empty()) ++core_.counters.commits;
-      core_.committed(c, *applied, out);
+      core_.committed(c, *how, out);
     } else {
-      store_failed(applied.error(), out);
-      core_.refused(c, applied.error(), out);
+      store_failed(how.error(), out);
+      core_.refused(c, how.error(), out);
     }
   }
   announce();
-  if (applied && options_.flush_every > milliseconds(0) && flush_at_ == time_point::max()) {
+  if (how && options_.flush_every > milliseconds(0) && flush_at_ == time_point::max()) {
     flush_at_ = time_.timers().now() + options_.flush_every;
   }
   {
@@ -355,14 +375,17 @@ void engine::impl::forget_saved_leases() {
   change c;
   c.what = change::op::drop_leases;
   core_.stage(std::move(c));
-  core_.stage_after([this](const error* why_not, detail::answers&) {
-    has_saved_leases_ = why_not != nullptr;  // then when the store works again
+  core_.stage_after([this](const detail::commit::outcome& how, detail::answers&) {
+    has_saved_leases_ = how.why_not != nullptr;  // then when the store works again
   });
 }
 
 void engine::impl::announce() {
   const auto news = std::exchange(to_announce_, std::nullopt);
   if (news && options_.on_health) options_.on_health(*news);
+  if (std::exchange(has_changed_queue_, false) && options_.on_queue_change) {
+    options_.on_queue_change();
+  }
 }
 
 // Whether a store that failed works again: by writing something, and having it synced.

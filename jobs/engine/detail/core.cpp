@@ -20,25 +20,12 @@ std::uint64_t seed_of(const engine_options& o) {
 // So many ids are reserved at a time: at most this many numbers are skipped after a crash.
 constexpr std::uint64_t ids_ahead = 1000;
 
-error shutting_down() {
-  return {error_code::shutting_down, "the server is shutting down"};
+cron_schedule never() {
+  return cron_schedule::parse("@yearly").value();
 }
 
-// Without the changes that go, all that knows a change by its number gets its new one.
-void close_ranks(commit& c, const std::vector<bool>& goes) {
-  std::vector<std::size_t> place(goes.size());
-  std::vector<change> left;
-  for (std::size_t i = 0; i < goes.size(); ++i) {
-    place[i] = left.size();
-    if (!goes[i]) left.push_back(std::move(c.changes.changes[i]));
-  }
-  c.changes.changes = std::move(left);
-  for (commit::staged_push& p : c.pushes) p.change = place[p.change];
-  for (end_item& e : c.ends) e.change = place[e.change];
-  for (commit::eviction& e : c.evictions) e.change = place[e.change];
-  for (commit::other& o : c.others) {
-    if (o.change != commit::no_change) o.change = place[o.change];
-  }
+error shutting_down() {
+  return {error_code::shutting_down, "the server is shutting down"};
 }
 
 }  // namespace
@@ -49,7 +36,10 @@ bool queue_state::has_room(std::uint64_t jobs, std::uint64_t bytes) const noexce
 }
 
 core::core(const engine_options& o, time_source& time)
-    : options_(o), time_(time), random_(seed_of(o)) {}
+    : options_(o), time_(time), random_(seed_of(o)) {
+  // Tells the events of this life from those of another; fits a JavaScript number.
+  epoch_ = static_cast<std::uint64_t>(time_.now().ms);
+}
 
 core::~core() = default;
 
@@ -92,6 +82,20 @@ void core::load(store::contents contents) {
     ++running_;
     time_lease(l);
   }
+  for (cron_entry& saved : contents.crons) {
+    auto when = cron_schedule::parse(saved.spec.schedule, saved.spec.zone);
+    // Its zone may have gone from this machine. It stays as it is, and does not run.
+    const std::optional<unix_time> at =
+        when && saved.next_at != unix_time{} ? std::optional(saved.next_at) : std::nullopt;
+    std::string name = saved.spec.name;  // the entry takes its own along
+    cron_state& c =
+        crons_
+            .try_emplace(
+                std::move(name),
+                cron_state{std::move(saved), when ? *std::move(when) : never(), {}, false, false})
+            .first->second;
+    if (!c.entry.spec.paused) time_cron(c, at);
+  }
   // Whatever became due while nobody was here.
   next_due_ = unix_time{};
 }
@@ -109,8 +113,7 @@ queue_state* core::find_queue(queue_number number) {
 queue_state* core::make_queue(std::string_view name, bool only_waited_for) {
   queue_state* q = find_queue(name);
   if (q != nullptr && (q->is_in_use || only_waited_for)) return q;
-  const std::size_t of_its_kind = only_waited_for ? queues_.size() - used_queues_ : used_queues_;
-  if (of_its_kind >= options_.queues_max) return nullptr;
+  if (name != webhook_queue && count_queues(only_waited_for) >= options_.queues_max) return nullptr;
   if (q == nullptr) {
     auto made = std::make_unique<queue_state>();
     made->name = name;
@@ -118,6 +121,14 @@ queue_state* core::make_queue(std::string_view name, bool only_waited_for) {
   }
   set_in_use(*q, !only_waited_for);
   return q;
+}
+
+// Those in use, or those that are only waited for. The server's own takes nobody's place.
+std::size_t core::count_queues(bool only_waited_for) const {
+  const auto own = queues_.find(webhook_queue);
+  const bool is_among = own != queues_.end() && own->second->is_in_use != only_waited_for;
+  const std::size_t all = only_waited_for ? queues_.size() - used_queues_ : used_queues_;
+  return all - (is_among ? 1 : 0);
 }
 
 error core::too_many_queues() const {
@@ -139,6 +150,7 @@ void core::drop_unused(queue_state& q) {
   std::ranges::replace(touched_, &q, nullptr);  // somebody may be going through them
   std::erase(stalled_, &q);
   std::erase(starved_, &q);
+  timers_.remove(q.wakes);
   queues_.erase(queues_.find(q.name));
 }
 
@@ -274,6 +286,10 @@ time_point core::next_wake(time_point now, unix_time wall) const {
     // The wall clock may be set while we sleep: look again at least every minute.
     at = std::min(at, now + std::clamp(*next_due_ - wall, milliseconds(0), milliseconds(60'000)));
   }
+  if (!cron_times_.empty() && !closed_ && !degraded_) {
+    const milliseconds left = cron_times_.begin()->first - wall;
+    at = std::min(at, now + std::clamp(left, milliseconds(0), milliseconds(60'000)));
+  }
   return at;
 }
 
@@ -303,168 +319,6 @@ std::uint64_t core::ids_to_reserve() const {
   return next_id_ - 1 + ids_ahead;
 }
 
-void core::apply_counts(const change& c) {
-  queue_state* const q = find_queue(c.queue);
-  check(q != nullptr, "sluice::jobs::core", "a queue for every change");
-  switch (c.what) {
-    case change::op::add:
-      ++q->counts.of(c.it->state);
-      q->counts.bytes += weight_of(c.it->spec);
-      break;
-    case change::op::move:
-      --q->counts.of(c.from);
-      ++q->counts.of(c.to);
-      if (!has_ended(c.from) && has_ended(c.to)) q->counts.bytes -= c.weight;
-      if (has_ended(c.from) && !has_ended(c.to)) q->counts.bytes += c.weight;
-      break;
-    case change::op::drop:
-      --q->counts.of(c.from);
-      if (!has_ended(c.from)) q->counts.bytes -= c.weight;
-      break;
-    default:
-      break;
-  }
-}
-
-void core::committed(commit& c, const std::vector<conflict>& conflicts, answers& out) {
-  ids_stored_ = std::max(ids_stored_, c.changes.ids_up_to);
-  for (queue_state* const q : c.queues) {
-    q->is_stored = true;
-    q->is_staged = false;
-  }
-  std::vector<const conflict*> refused_adds(conflicts.empty() ? 0 : c.changes.changes.size());
-  for (const conflict& one : conflicts) refused_adds[one.index] = &one;
-  for (std::size_t i = 0; i < c.changes.changes.size(); ++i) {
-    const change& done_change = c.changes.changes[i];
-    if (done_change.queue == 0 || (!conflicts.empty() && refused_adds[i] != nullptr)) continue;
-    apply_counts(done_change);
-  }
-  counters.committed_changes += c.changes.changes.size();
-  for (commit::staged_push& p : c.pushes) {
-    staged_bytes_ -= p.item.weight;
-    --p.item.queue->staged_jobs;
-    p.item.queue->staged_bytes -= p.item.weight;
-    const conflict* const clash = conflicts.empty() ? nullptr : refused_adds[p.change];
-    push_committed(p, clash, c.changes.changes[p.change].group != 0, out);
-  }
-  for (commit::eviction& e : c.evictions) evicted(e, out);
-  for (end_item& e : c.ends) end_committed(e, c.changes.changes[e.change], out);
-  for (commit::other& o : c.others) o.then(nullptr, out);
-  settle(out);
-}
-
-void core::push_committed(commit::staged_push& p, const conflict* clash, bool in_group,
-                          answers& out) {
-  job& j = *p.item.it;
-  if (clash != nullptr) {
-    touch(*p.item.queue);  // its room is free again
-    for (job_ptr& spared : p.item.victims) spare_victim(*p.item.queue, std::move(spared));
-    ++counters.duplicates;
-    if (!in_group) {
-      p.item.to.give(push_receipt{clash->holder, push_receipt::fate::duplicate}, out);
-    } else if (clash->holder != 0) {
-      p.item.to.give(error{error_code::duplicate,
-                           "unique key '" + j.spec.unique.key + "' is taken by job " +
-                               std::to_string(clash->holder) + "; nothing was pushed",
-                           clash->holder},
-                     out);
-    } else {
-      p.item.to.give(error{error_code::duplicate,
-                           "another job of the list is a duplicate; nothing was pushed"},
-                     out);
-    }
-    return;
-  }
-  ++counters.pushed;
-  for (job_ptr& gone : p.item.victims) stage_eviction(*p.item.queue, std::move(gone), false);
-  const job_id id = j.id;
-  if (j.state == job_state::ready) {
-    publish(std::move(p.item.it));
-  } else {
-    note_due(j.due_at);
-  }
-  p.item.to.give(push_receipt{id, push_receipt::fate::accepted}, out);
-}
-
-void core::refuse_pushes(commit& c, const error& why, answers& out) {
-  for (commit::staged_push& p : c.pushes) {
-    staged_bytes_ -= p.item.weight;
-    --p.item.queue->staged_jobs;
-    p.item.queue->staged_bytes -= p.item.weight;
-    ++counters.refused;
-    touch(*p.item.queue);
-    for (job_ptr& spared : p.item.victims) spare_victim(*p.item.queue, std::move(spared));
-    p.item.to.give(why, out);
-  }
-  c.pushes.clear();
-  std::vector<bool> goes(c.changes.changes.size());
-  for (commit::eviction& e : c.evictions) {
-    if (!e.is_with_push) continue;
-    goes[e.change] = true;
-    spare_victim(*e.queue, std::move(e.gone));
-  }
-  std::erase_if(c.evictions, [](const commit::eviction& e) { return e.is_with_push; });
-  for (std::size_t i = 0; i < goes.size(); ++i) {
-    if (c.changes.changes[i].what == change::op::add) goes[i] = true;
-  }
-  close_ranks(c, goes);
-}
-
-bool core::take_out(commit& c, const error& why, answers& out) {
-  std::vector<bool> goes(c.changes.changes.size());
-  const auto first = std::ranges::find_if(c.changes.changes, [&](const change& one) {
-    return one.id == why.job && (one.what == change::op::move || one.what == change::op::drop);
-  });
-  if (first == c.changes.changes.end()) return false;
-  const auto at = static_cast<std::size_t>(first - c.changes.changes.begin());
-  goes[at] = true;
-  for (commit::eviction& e : c.evictions) {
-    if (e.change == at) forget_choice(*e.queue, *e.gone);  // it is gone already
-  }
-  std::erase_if(c.evictions, [&](const commit::eviction& e) { return e.change == at; });
-  for (end_item& e : c.ends) {
-    if (e.change != at) continue;
-    said_bytes_ -= e.bytes;
-    e.acked.give(why, out);
-    if (e.failed) out.add(std::move(*e.failed), result<fail_receipt>(why));
-    forget_lease(e.id, out);
-  }
-  std::erase_if(c.ends, [&](const end_item& e) { return e.change == at; });
-  for (commit::other& o : c.others) {
-    if (o.change == at) o.then(&why, out);
-  }
-  std::erase_if(c.others, [&](const commit::other& o) { return o.change == at; });
-  job_gone(why.job, why, out);
-  close_ranks(c, goes);
-  return true;
-}
-
-void core::refused(commit& c, const error& why, answers& out) {
-  ++counters.commit_errors;
-  refuse_pushes(c, why, out);
-  for (queue_state* const q : c.queues) {
-    q->is_staged = false;
-    // Others were staged for it while this was tried: they cannot go without it.
-    if (!q->is_stored && q->staged_jobs > 0) stage_queue(*q, q->options);
-  }
-  for (commit::eviction& e : c.evictions) spare_victim(*e.queue, std::move(e.gone));
-  for (end_item& e : c.ends) {
-    if (lease_state* const l = find_lease(e.id)) {
-      l->is_ending = false;
-      // The worker hears of the error and can say it again: give it the time to, even beyond the
-      // job's time limit. For one that has run out it is when that is tried again.
-      l->until = std::max(l->until, time_.timers().now() + options_.probe_every * 2);
-      timers_.remove(*l);
-      timers_.add(*l, l->until);
-    }
-    said_bytes_ -= e.bytes;
-    e.acked.give(why, out);
-    if (e.failed) out.add(std::move(*e.failed), result<fail_receipt>(why));
-  }
-  for (commit::other& o : c.others) o.then(&why, out);
-  settle(out);
-}
-
 void core::degrade(const error& why, answers& out) {
   degraded_ = why;
   refuse_waiting_pushes(why, out);
@@ -486,6 +340,7 @@ void core::close(answers& out) {
   for (const auto& [number, w] : waits_) {
     if (w->what != waiting::kind::other) ends.push_back(w.get());
   }
+  ends.insert(ends.end(), event_waits_.begin(), event_waits_.end());
   for (waiting* const w : ends) end_wait_early(*w, shutting_down(), out);
 }
 

@@ -10,12 +10,15 @@
 //
 // Counts are those of the store: a running job is counted as ready there, and as running beside it.
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,121 +27,17 @@
 #include <vector>
 
 #include "jobs/engine/detail/answers.hpp"
+#include "jobs/engine/detail/commit.hpp"
+#include "jobs/engine/detail/lease_state.hpp"
+#include "jobs/engine/detail/queue_state.hpp"
 #include "jobs/engine/detail/waiting.hpp"
 #include "jobs/engine/detail/window.hpp"
 #include "jobs/engine/engine.hpp"
+#include "jobs/model/cron_schedule.hpp"
+#include "jobs/store/gates.hpp"
 #include "sluice/base/random.hpp"
 
 namespace sluice::jobs::detail {
-
-struct queue_state {
-  std::string name;
-  queue_number number = 0;  // zero: only waited for, nothing was ever pushed
-  bool is_in_use = false;   // counted in core::used_queues_: more than waited for
-  bool is_stored = false;
-  bool is_staged = false;  // its settings are on their way to the store
-  queue_options options;
-  queue_counts counts;  // committed; running stays zero here
-  std::uint64_t running = 0;
-  // On their way to the store: they take up room, and are not counted yet. A drop that is staged
-  // makes room only when it is committed.
-  std::uint64_t staged_jobs = 0;
-  std::uint64_t staged_bytes = 0;
-  // Of jobs that are dropped in the same commit that adds the ones they make room for.
-  std::uint64_t freeing_jobs = 0;
-  std::uint64_t freeing_bytes = 0;
-  window ready;
-  bool wants_refill = false;   // until it was read
-  bool is_unreadable = false;  // it could not be read; tried again when the store has recovered
-  bool is_touched = false;
-  bool is_starved = false;  // in core::starved_
-  bool is_stalled = false;  // in core::stalled_
-  std::uint32_t pins = 0;   // calls that wait elsewhere with something for this queue
-  waiting::line leases;     // calls that wait for a job
-  waiting::line pushes;     // calls that wait for room
-
-  bool has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept;
-};
-
-class core;
-
-struct lease_state final : timer {
-  bool claim() noexcept override { return true; }
-  void fire() noexcept override;
-
-  core* owner = nullptr;
-  job_ptr it;  // without its args when those are large
-  queue_state* queue = nullptr;
-  std::uint64_t weight = 0;
-  std::uint64_t key = 0;
-  std::string worker;
-  milliseconds lasts{0};
-  time_point began{};
-  unix_time began_at{};
-  time_point until{};
-  bool is_trimmed = false;
-  bool is_ending = false;     // its end is staged
-  bool is_cancelled = false;  // the job has ended already; the worker has not let go yet
-
-  std::uint32_t attempt() const noexcept { return it->attempts + 1; }
-};
-
-// A push, from its arrival to its commit.
-struct push_item {
-  std::shared_ptr<job> it;
-  std::vector<job_ptr> victims;  // that are dropped to make room for it
-  queue_state* queue = nullptr;
-  std::uint64_t weight = 0;
-  push_reply to;
-};
-
-// An end of a lease that is being committed.
-struct end_item {
-  job_id id = 0;
-  std::size_t change = 0;
-  job_state to = job_state::done;
-  std::optional<payload> value;  // for those who wait for the end of a job that is not kept
-  std::optional<attempt_error> last_error;  // likewise
-  std::optional<payload> args;              // likewise, when the lease was without them
-  std::uint64_t bytes = 0;                  // of what the worker said, while it is staged
-  bool is_expiry = false;
-  ack_reply acked;
-  std::optional<promise<result<fail_receipt>>> failed;
-  fail_receipt receipt;
-};
-
-struct commit {
-  struct staged_push {
-    std::size_t change = 0;
-    push_item item;
-  };
-  // A job that is dropped from a full queue.
-  struct eviction {
-    std::size_t change = 0;
-    queue_state* queue = nullptr;
-    job_ptr gone;
-    bool is_with_push = false;  // the push that needs its room is in this commit
-  };
-  // What else is to be done after the commit, with the lock held; null: it was committed.
-  using after = unique_function<void(const error* why_not, answers& out)>;
-  struct other {
-    std::size_t change = no_change;  // that it is about
-    after then;
-  };
-  static constexpr std::size_t no_change = ~std::size_t{0};
-
-  batch changes;
-  std::vector<staged_push> pushes;
-  std::vector<end_item> ends;
-  std::vector<eviction> evictions;
-  std::vector<other> others;
-  std::vector<change> settings;      // that go before all other changes
-  std::vector<queue_state*> queues;  // whose settings it stores
-
-  bool empty() const noexcept {
-    return changes.changes.empty() && settings.empty() && others.empty();
-  }
-};
 
 class core {
  public:
@@ -151,13 +50,19 @@ class core {
 
   // Producers.
   void push(job_spec spec, push_reply to, const wait_limits& limits, answers& out);
+  // With a plan: a batch.
   void push_together(std::vector<job_spec> specs, promise<std::vector<result<push_receipt>>> to,
-                     const wait_limits& limits, answers& out);
+                     const wait_limits& limits, answers& out,
+                     std::shared_ptr<batch_plan> plan = nullptr);
+  void push_empty_batch(const std::shared_ptr<batch_plan>& plan, promise<result<batch_receipt>> to,
+                        answers& out);
 
   // Workers.
   void lease(lease_request what, promise<result<std::vector<leased_job>>> to,
              const wait_limits& limits, answers& out);
-  result<extension> extend(lease_ref ref, milliseconds by);
+  result<extension> extend(lease_ref ref, milliseconds by, std::optional<jobs::progress> how_far);
+  void_result report(lease_ref ref, jobs::progress how_far);
+  void log(lease_ref ref, std::vector<std::string> lines, promise<void_result> to, answers& out);
   void ack(lease_ref ref, std::optional<payload> value, ack_reply to, answers& out);
   void fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out);
   // Not null: this job's args are not in memory, so the caller reads it and calls publish_again,
@@ -173,12 +78,33 @@ class core {
   void await_end(job_id id, promise<result<job>> to, const wait_limits& limits, answers& out);
   void await_drained(promise<status> to, const wait_limits& limits, answers& out);
 
+  // Events.
+  void await_events(event_request what, promise<result<event_page>> to, const wait_limits& limits,
+                    answers& out);
+  void tell_events(answers& out);
+  void note(event_type type, const job& j, std::string_view text = {});
+  void note_batch(const batch_info& b);
+
+  // Cron.
+  void set_cron(cron_spec spec, promise<result<cron_info>> to, answers& out);
+  void patch_cron(const std::string& name, cron_patch patch, promise<result<cron_info>> to,
+                  answers& out);
+  void remove_cron(const std::string& name, promise<void_result> to, answers& out);
+  void run_cron(const std::string& name, push_reply to, answers& out);
+  std::vector<cron_info> crons() const;
+  result<cron_info> get_cron(std::string_view name) const;
+  bool cron_has_come(unix_time wall) const {
+    return !closed_ && !degraded_ && !cron_times_.empty() && cron_times_.begin()->first <= wall;
+  }
+  void stage_crons(unix_time wall);
+
   // For what needs the store: looks, stages.
   queue_state* find_queue(std::string_view name);
   queue_state* find_queue(queue_number number);
   // Null: too many. Those that are only waited for are counted apart, so that workers who name
   // queues without end keep no producer from its own.
   queue_state* make_queue(std::string_view name, bool only_waited_for = false);
+  std::size_t count_queues(bool only_waited_for) const;
   error too_many_queues() const;
   void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
   lease_state* find_lease(job_id id);
@@ -188,10 +114,27 @@ class core {
   }
   bool is_busy(job_id id) const { return busy_.contains(id); }
   std::size_t stage(change c);  // its index
+  // The job itself, where a change of it must say more than its number: see change::it.
+  static job_ptr said_of(const job_ptr& it) {
+    return it->spec.unique.key.empty() && !gates::concern(it->spec) ? nullptr : it;
+  }
+  // A job that the server itself adds, whatever the queue holds; none: it cannot.
+  struct own_job {
+    std::shared_ptr<job> it;  // its id is zero if it was not added after all
+    std::size_t change = 0;
+  };
+  std::optional<own_job> stage_own(job_spec spec);
+  // In what follows its commit, before anybody can have taken it: it is dropped by the next one.
+  void take_back(const job_ptr& own);
+  // Tells its webhook, if it has one, in the commit that ends it. The job that does so; null: none.
+  job_ptr stage_webhook(const job& j, job_state as, const std::optional<payload>& value,
+                        const attempt_error* why);
   void stage_after(commit::after then, std::size_t about = commit::no_change) {
     next_.others.push_back({about, std::move(then)});
   }
   void stage_queue(queue_state& q, const queue_options& options);
+  void_result check_options(const queue_options& options) const;
+  void queue_changed(queue_state& q, const queue_options& before);
   void stage_push(push_item item, std::uint32_t group = 0);
   // A job that is to make room for a push: nobody can take it from now on. Spared: it is as before.
   void choose_victim(queue_state& q, const job& chosen);
@@ -234,7 +177,7 @@ class core {
   bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
   void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
   commit take_commit();
-  void committed(commit& c, const std::vector<conflict>& conflicts, answers& out);
+  void committed(commit& c, const applied& how, answers& out);
   void refused(commit& c, const error& why, answers& out);
   // Pushes into full queues that make room by dropping another job: the store says which.
   std::optional<push_item> take_eviction();
@@ -243,6 +186,9 @@ class core {
   // Takes the pushes out of a commit and refuses them, and spares what was to make room for them;
   // what is left can be tried again.
   void refuse_pushes(commit& c, const error& why, answers& out);
+  // The same for what the server itself adds, and for what those jobs are about. False: there is
+  // none.
+  bool refuse_own(commit& c, const error& why, answers& out);
   // Takes the change of the one job out that does not fit what the store has, and answers it with
   // that; its lease is forgotten, the rest can be tried again. False: there is no such change.
   bool take_out(commit& c, const error& why, answers& out);
@@ -269,6 +215,7 @@ class core {
   friend struct lease_state;
   class lease_wait;
   class push_wait;
+  class event_wait;
   class end_wait;
   class drain_wait;
   // Why pushes cannot be staged now. With `why`, waiting would not help.
@@ -281,10 +228,13 @@ class core {
   void set_in_use(queue_state& q, bool is);
   void arrive(push_item item, const wait_limits& limits, answers& out);
   void arrive_at_full(push_item item, answers& out);
-  void arrive_together(std::vector<push_item> items, const wait_limits& limits, answers& out);
-  void hold_pushes(std::vector<push_item> items, bool are_a_group, queue_state* in,
-                   const wait_limits& limits);
-  void stage_together(std::vector<push_item> items);
+  void arrive_together(std::vector<push_item> items, std::shared_ptr<batch_plan> plan,
+                       const wait_limits& limits, answers& out);
+  void hold_pushes(std::vector<push_item> items, bool are_a_group, std::shared_ptr<batch_plan> plan,
+                   queue_state* in, const wait_limits& limits);
+  void stage_together(std::vector<push_item> items, batch_plan* plan);
+  void stage_batch(std::vector<push_item>& items, batch_plan& plan, std::uint32_t group);
+  void_result check_references(const job_spec& spec) const;
   void refuse_item(push_item& item, error why, answers& out);
   void refuse_items(std::vector<push_item>& items, error why, answers& out);
   void drop_unused_of(const std::vector<push_item>& items);
@@ -309,6 +259,12 @@ class core {
   bool must_wait_for_staged(std::uint64_t weight) const;
   error too_much_staged() const;
   std::size_t take_from(queue_state& q, const lease_request& what, std::vector<leased_job>& into);
+  void take_fairly(const lease_request& what, std::vector<leased_job>& into);
+  bool take_one(queue_state& q, const lease_request& what, std::vector<leased_job>& into);
+  bool may_start(const queue_state& q, time_point now) const;
+  void arm_rate(queue_state& q);
+  bool key_may_start(queue_state& q, const job_ptr& it);
+  void put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by);
   leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what);
   void want_refill(queue_state& q);
   result<lease_state*> checked_lease(lease_ref ref);
@@ -321,7 +277,22 @@ class core {
   void stage_failure(lease_state& l, failure why, end_item end);
   void lease_expired(lease_state& l);
   void apply_counts(const change& c);
-  void push_committed(commit::staged_push& p, const conflict* clash, bool in_group, answers& out);
+  // `of_group`: why its group was refused, if it is in one.
+  void push_committed(commit::staged_push& p, const conflict* clash, const conflict* of_group,
+                      const effect* instead, answers& out);
+  void apply_effects(const commit& c, const std::vector<effect>& effects, answers& out);
+  void count_effect(const effect& e, job_state from);
+  event_page read_events(event_request& what) const;
+  bool fits(const event_request& what, const job_event& e) const;
+  void add_event(job_event e);
+  struct cron_state;  // below
+  cron_info info_of(const cron_state& c) const;
+  void time_cron(cron_state& c, std::optional<unix_time> at);
+  void stage_cron(cron_state& c, unix_time wall);
+  void store_cron(cron_state& c, cron_entry next, cron_schedule when,
+                  promise<result<cron_info>> to);
+  std::size_t stage_entry(const cron_entry& entry, change::op what = change::op::set_cron);
+  void refuse_end(end_item& e, const error& why, answers& out);
   void end_committed(end_item& e, const change& c, answers& out);
   template <class Change>
   void change_window(queue_state& q, Change&& how);
@@ -368,8 +339,34 @@ class core {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t window_jobs_ = 0;
   std::optional<unix_time> next_due_;
+
+  struct cron_state {
+    cron_entry entry;
+    cron_schedule when;
+    std::optional<unix_time> timed_at;  // its place in cron_times_
+    bool is_staged = false;
+    bool is_new = false;  // not stored yet
+  };
+  std::map<std::string, cron_state, std::less<>> crons_;
+  std::set<std::pair<unix_time, std::string>> cron_times_;
+
+  std::deque<job_event> events_;
+  std::uint64_t next_event_ = 1;
+  std::uint64_t told_events_ = 0;  // up to which those who wait were looked at
+  std::uint64_t epoch_ = 0;
+  waiting::line event_waits_;
+
   std::optional<error> degraded_;
   bool closed_ = false;
 };
+
+template <class Change>
+void core::change_window(queue_state& q, Change&& how) {
+  window_bytes_ -= q.ready.bytes();
+  window_jobs_ -= q.ready.size();
+  how(q.ready);
+  window_bytes_ += q.ready.bytes();
+  window_jobs_ += q.ready.size();
+}
 
 }  // namespace sluice::jobs::detail

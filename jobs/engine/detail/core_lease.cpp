@@ -1,5 +1,8 @@
 // Workers: leases, their ends, and those who wait for either.
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "jobs/engine/detail/core.hpp"
@@ -10,6 +13,19 @@ namespace {
 
 constexpr std::uint64_t key_mask = (std::uint64_t{1} << 53) - 1;  // fits a JavaScript number
 constexpr std::size_t lease_queues_max = 1000;
+
+// From the system, many at a time. Who holds keys must not be able to tell those of others.
+std::uint64_t secret_number() {
+  static constexpr std::size_t at_a_time = 32;
+  thread_local std::array<std::uint64_t, at_a_time> numbers{};
+  thread_local std::size_t left = 0;
+  if (left == 0) {
+    check(::getentropy(numbers.data(), sizeof numbers) == 0, "sluice::jobs::engine",
+          "a system that has random numbers");
+    left = at_a_time;
+  }
+  return std::exchange(numbers[--left], 0);
+}
 
 // Not in the middle of a character.
 void cut(std::string& text, std::size_t max) {
@@ -32,6 +48,24 @@ error not_a_duration(const char* what) {
 
 milliseconds time_to_report(milliseconds limit) {
   return std::min(milliseconds(5000), limit / 10 + milliseconds(1000));
+}
+
+event_type event_of(job_state after) {
+  switch (after) {
+    case job_state::done:
+      return event_type::done;
+    case job_state::dead:
+      return event_type::dead;
+    case job_state::retrying:
+      return event_type::retrying;
+    default:
+      return event_type::returned;
+  }
+}
+
+std::string_view error_type_of(const end_item& e, const change& c) {
+  if (e.last_error) return e.last_error->type;
+  return c.how != nullptr && c.how->error ? std::string_view(c.how->error->type) : "";
 }
 
 job_ptr without_args(const job& whole) {
@@ -58,113 +92,6 @@ class core::lease_wait final : public waiting {
   lease_request what;
   promise<result<std::vector<leased_job>>> to;
 };
-
-class core::end_wait final : public waiting {
- public:
-  explicit end_wait(promise<result<job>> answer_to)
-      : waiting(kind::other), to(std::move(answer_to)) {}
-  void refuse(error why, answers& out) override {
-    out.add(std::move(to), result<job>(std::move(why)));
-  }
-
-  promise<result<job>> to;
-};
-
-class core::drain_wait final : public waiting {
- public:
-  explicit drain_wait(promise<status> answer_to) : waiting(kind::other), to(std::move(answer_to)) {}
-  void refuse(error why, answers& out) override {
-    out.add(std::move(to), status(why.code == error_code::timed_out ? status::timed_out
-                                  : why.code == error_code::stopped ? status::stopped
-                                                                    : status::closed));
-  }
-
-  promise<status> to;
-};
-
-// The window of a queue.
-
-template <class Change>
-void core::change_window(queue_state& q, Change&& how) {
-  window_bytes_ -= q.ready.bytes();
-  window_jobs_ -= q.ready.size();
-  how(q.ready);
-  window_bytes_ += q.ready.bytes();
-  window_jobs_ += q.ready.size();
-}
-
-window::bounds core::window_bounds(const queue_state& q) const {
-  // As long as there is room every queue may use it. When there is none, each may have an equal
-  // share, so that one deep queue does not push the next jobs of the others out of memory.
-  const std::uint64_t others = window_bytes_ - q.ready.bytes();
-  const std::uint64_t left =
-      options_.window_bytes_max > others ? options_.window_bytes_max - others : 0;
-  const std::uint64_t share =
-      options_.window_bytes_max / std::max<std::uint64_t>(1, queues_.size());
-  return {options_.window_jobs_max, std::max(left, share)};
-}
-
-void core::publish(job_ptr it) {
-  queue_state* const q = find_queue(it->spec.queue);
-  check(q != nullptr, "sluice::jobs::core", "a queue for every job");
-  const window::bounds bounds = window_bounds(*q);
-  change_window(*q, [&](window& w) { w.publish(std::move(it), bounds); });
-  touch(*q);
-}
-
-void core::unpublish(const job& j) {
-  queue_state* const q = find_queue(j.spec.queue);
-  check(q != nullptr, "sluice::jobs::core", "a queue for every job");
-  change_window(*q, [&](window& w) { w.erase(position_of(j)); });
-}
-
-void core::publish_again(job_ptr it, answers& out) {
-  publish(std::move(it));
-  settle(out);
-}
-
-void core::read_again(const job& j, answers& out) {
-  queue_state* const q = find_queue(j.spec.queue);
-  check(q != nullptr, "sluice::jobs::core", "a queue for every job");
-  change_window(*q, [&](window& w) { w.forget_from(position_of(j)); });
-  touch(*q);
-  settle(out);
-}
-
-void core::want_refill(queue_state& q) {
-  const bool is_low = q.ready.size() <= options_.window_jobs_max / 4;
-  if (!q.ready.is_cut() || !is_low || q.wants_refill || q.is_unreadable) return;
-  // While memory is short a window is filled again only when it has run dry.
-  if (!q.ready.empty() && window_bytes_ >= options_.window_bytes_max) return;
-  q.wants_refill = true;
-  refills_.push_back(&q);
-}
-
-std::vector<queue_state*> core::take_refills() {
-  return std::exchange(refills_, {});
-}
-
-void core::not_refilled(queue_state& q, bool has_failed) {
-  q.wants_refill = false;
-  q.is_unreadable = has_failed;
-  touch(q);
-}
-
-void core::refilled(queue_state& q, const position& after, std::vector<job_ptr> jobs,
-                    bool was_all) {
-  q.wants_refill = false;
-  touch(q);
-  // A job that was given back meanwhile has pushed others out: between there and here would be a
-  // gap.
-  if (!(q.ready.horizon() == after)) return want_refill(q);
-  std::optional<position> last;
-  if (!jobs.empty()) last = position_of(*jobs.back());
-  std::erase_if(
-      jobs, [&](const job_ptr& it) { return leases_.contains(it->id) || busy_.contains(it->id); });
-  const bool found_none = jobs.empty();
-  change_window(q, [&](window& w) { w.extend(std::move(jobs), last, was_all); });
-  if (found_none) want_refill(q);
-}
 
 // Leasing.
 
@@ -198,18 +125,15 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     return refuse(error_code::stopped, "the caller asked to stop");
   }
   std::vector<leased_job> taken;
-  bool reads = false;  // whether the store has to be asked
-  for (const std::string& name : what.queues) {
-    if (queue_state* const q = find_queue(name)) {
-      take_from(*q, what, taken);
-      reads = reads || (!q->options.paused && q->ready.empty() && q->ready.is_cut());
-    }
-    if (taken.size() == what.max) break;
-  }
+  take_fairly(what, taken);
   if (!taken.empty()) {
     return out.add(std::move(to), result<std::vector<leased_job>>(std::move(taken)));
   }
   // A call that may not wait for a job still waits for the store to be read.
+  const bool reads = std::ranges::any_of(what.queues, [&](const std::string& name) {
+    const queue_state* const q = find_queue(name);
+    return q != nullptr && !q->options.paused && q->ready.empty() && q->ready.is_cut();
+  });
   const bool only_reads = limits.deadline.passed();
   if (only_reads && !reads) return refuse(error_code::timed_out, "no job is ready");
   std::uint64_t bytes = what.worker.size();
@@ -226,6 +150,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     if (std::ranges::find(lines, &q->leases) != lines.end()) continue;
     lines.push_back(&q->leases);
     want_refill(*q);
+    arm_rate(*q);
     is_asked = is_asked || q->wants_refill;
   }
   if (only_reads && !is_asked) {  // it would be of no use
@@ -262,16 +187,12 @@ void core::end_reads(answers& out) {
 
 std::size_t core::take_from(queue_state& q, const lease_request& what,
                             std::vector<leased_job>& into) {
-  if (q.options.paused) return 0;
-  std::size_t count = 0;
-  while (!q.ready.empty() && into.size() < what.max && leases_.size() < options_.running_max) {
-    job_ptr it;
-    change_window(q, [&](window& w) { it = w.take_front(); });
-    into.push_back(open_lease(q, std::move(it), what));
-    ++count;
+  const time_point now = time_.timers().now();
+  const std::size_t before = into.size();
+  while (into.size() < what.max && may_start(q, now) && take_one(q, what, into)) {
   }
   want_refill(q);
-  return count;
+  return into.size() - before;
 }
 
 leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& what) {
@@ -281,7 +202,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
   l.weight = weight_of(it->spec);
   keep_leased(l, it);
   do {
-    l.key = random_.next() & key_mask;
+    l.key = (options_.seed != 0 ? random_.next() : secret_number()) & key_mask;
   } while (l.key == 0);
   l.worker = what.worker;
   l.lasts = what.lease_for > milliseconds(0)       ? what.lease_for
@@ -303,6 +224,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
     c.it = it;
     stage(std::move(c));
   }
+  note(event_type::started, *it);
   const auto lasts = std::chrono::duration_cast<milliseconds>(l.until - l.began);
   return {std::move(it), l.key, l.attempt(), l.began_at + lasts};
 }
@@ -332,8 +254,13 @@ void core::serve(answers& out) {
     while (!q.leases.empty() && !q.ready.empty() && !q.options.paused && !closed_) {
       auto& first = static_cast<lease_wait&>(*q.leases.front());
       std::vector<leased_job> taken;
-      if (take_from(q, first.what, taken) == 0) {  // as many run as may
-        if (!std::exchange(q.is_starved, true)) starved_.push_back(&q);
+      if (take_from(q, first.what, taken) == 0) {
+        // As many run as may, or as fast as may; of the latter the queue itself hears when it has
+        // changed.
+        if (leases_.size() >= options_.running_max && !std::exchange(q.is_starved, true)) {
+          starved_.push_back(&q);
+        }
+        arm_rate(q);
         break;
       }
       std::unique_ptr<waiting> mine = release_wait(first);
@@ -343,6 +270,7 @@ void core::serve(answers& out) {
     if (!q.leases.empty()) want_refill(q);
   }
   if (!reads_.empty()) end_reads(out);
+  tell_events(out);
 }
 
 result<lease_state*> core::checked_lease(lease_ref ref) {
@@ -361,16 +289,74 @@ result<lease_state*> core::checked_lease(lease_ref ref) {
   return l;
 }
 
-result<extension> core::extend(lease_ref ref, milliseconds by) {
+result<extension> core::extend(lease_ref ref, milliseconds by,
+                               std::optional<jobs::progress> how_far) {
   result<lease_state*> found = checked_lease(ref);
   if (!found) return found.error();
   lease_state& l = **found;
   if (!is_duration(by)) return not_a_duration("an extension");
+  if (how_far) {
+    if (auto said = report(ref, *std::move(how_far)); !said) return said.error();
+  }
   const time_point now = time_.timers().now();
   l.until = now + (by > milliseconds(0) ? by : l.lasts);
   time_lease(l);
   const auto left = std::chrono::duration_cast<milliseconds>(l.until - now);
   return extension{time_.now() + left, l.is_cancelled};
+}
+
+void_result core::report(lease_ref ref, jobs::progress how_far) {
+  result<lease_state*> found = checked_lease(ref);
+  if (!found) return found.error();
+  if (!(how_far.percent >= 0 && how_far.percent <= 100)) {
+    return error{error_code::invalid, "percent must be from 0 to 100"};
+  }
+  cut(how_far.text, limits::progress_bytes_max);
+  lease_state& l = **found;
+  l.how_far = std::move(how_far);
+  job_event e;
+  e.type = event_type::progress;
+  e.job = l.it->id;
+  e.queue = l.queue->name;
+  e.attempt = l.attempt();
+  e.batch = l.it->spec.batch;
+  e.percent = l.how_far->percent;
+  e.text = l.how_far->text;
+  add_event(std::move(e));
+  return done{};
+}
+
+void core::log(lease_ref ref, std::vector<std::string> lines, promise<void_result> to,
+               answers& out) {
+  const auto answer = [&](void_result with) { out.add(std::move(to), std::move(with)); };
+  result<lease_state*> found = checked_lease(ref);
+  if (!found) return answer(found.error());
+  lease_state& l = **found;
+  if (lines.size() > limits::log_lines_at_once) {
+    return answer(error{error_code::too_large, "more than " +
+                                                   std::to_string(limits::log_lines_at_once) +
+                                                   " lines at once; nothing was kept"});
+  }
+  std::uint64_t bytes = 0;
+  auto all = std::make_unique<std::vector<log_line>>();
+  const unix_time wall = time_.now();
+  for (std::string& line : lines) {
+    cut(line, limits::log_line_bytes_max);
+    bytes += line.size();
+    all->push_back({0, l.attempt(), wall, std::move(line)});
+  }
+  if (auto why = refuse_said(bytes, ref.job)) return answer(*std::move(why));
+  if (all->empty() || l.is_cancelled) return answer(done{});
+  said_bytes_ += bytes;
+  change c;
+  c.what = change::op::add_logs;
+  c.id = ref.job;
+  c.logs = std::move(all);
+  stage(std::move(c));
+  stage_after([this, bytes, to = std::move(to)](const commit::outcome& how, answers& then) mutable {
+    said_bytes_ -= bytes;
+    then.add(std::move(to), how.why_not != nullptr ? void_result(*how.why_not) : done{});
+  });
 }
 
 // Ends.
@@ -385,10 +371,9 @@ void core::end_lease(lease_state& l, end_item end, change c) {
   const unique_key& unique = l.it->spec.unique;
   const bool frees = !unique.key.empty() && unique.until != unique_until::elapsed &&
                      (c.what == change::op::drop || has_ended(c.to));
-  if (frees) {
-    c.it = l.it;
-    if (c.how != nullptr) c.how->free_key = true;
-  }
+  if (frees && c.how != nullptr) c.how->free_key = true;
+  if (frees || gates::concern(l.it->spec)) c.it = l.it;
+  if (c.how != nullptr) c.how->progress = l.how_far;
   end.id = l.it->id;
   said_bytes_ += end.bytes;
   end.change = stage(std::move(c));
@@ -420,7 +405,7 @@ void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answer
   if (is_being_cancelled(ref)) {
     said_bytes_ += bytes;
     return stage_after([this, ref, bytes, value = std::move(value), to = std::move(to)](
-                           const error*, answers& later) mutable {
+                           const commit::outcome&, answers& later) mutable {
       said_bytes_ -= bytes;
       ack(ref, std::move(value), std::move(to), later);
     });
@@ -444,13 +429,14 @@ void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answer
   end.to = job_state::done;
   end.bytes = bytes;
   const milliseconds keep = keep_of(*l.queue, l.it->spec, job_state::done, value.has_value());
+  (void)stage_webhook(*l.it, job_state::done, value, nullptr);
   change c;
+  c.to = job_state::done;
   if (keep == milliseconds(0)) {
     c.what = change::op::drop;
     end.value = std::move(value);
   } else {
     c.what = change::op::move;
-    c.to = job_state::done;
     c.how = std::make_unique<change::moved>();
     c.how->ended_at = time_.now();
     c.how->due_at = *c.how->ended_at + keep;
@@ -471,7 +457,7 @@ void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, an
   if (is_being_cancelled(ref)) {
     said_bytes_ += bytes;
     return stage_after([this, ref, bytes, why = std::move(why), to = std::move(to)](
-                           const error*, answers& later) mutable {
+                           const commit::outcome&, answers& later) mutable {
       said_bytes_ -= bytes;
       fail(ref, std::move(why), std::move(to), later);
     });
@@ -508,6 +494,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
     c.to = job_state::dead;
     c.how->ended_at = wall;
     c.how->due_at = wall + keep;
+    (void)stage_webhook(*l.it, job_state::dead, {}, &*c.how->error);
     if (keep == milliseconds(0)) {
       c.what = change::op::drop;
       end.last_error = std::move(c.how->error);
@@ -551,12 +538,13 @@ job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, an
     return nullptr;
   };
   if (is_being_cancelled(ref)) {
-    stage_after([this, ref, how, to = std::move(to)](const error*, answers& later) mutable {
-      if (const job_ptr trimmed = release(ref, how, to, later)) {
-        read_again(*trimmed, later);
-        later.add(std::move(to), void_result(done{}));
-      }
-    });
+    stage_after(
+        [this, ref, how, to = std::move(to)](const commit::outcome&, answers& later) mutable {
+          if (const job_ptr trimmed = release(ref, how, to, later)) {
+            read_again(*trimmed, later);
+            later.add(std::move(to), void_result(done{}));
+          }
+        });
     return nullptr;
   }
   result<lease_state*> found = checked_lease(ref);
@@ -576,6 +564,7 @@ job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, an
   if (how.delay == milliseconds(0) && !how.priority) {
     // For the store it never was anything but ready.
     ++counters.given_back;
+    note(event_type::returned, *l.it);
     const job_ptr it = l.it;
     const bool is_trimmed = l.is_trimmed;
     forget_lease(ref.job, out);
@@ -626,6 +615,7 @@ void core::end_committed(end_item& e, const change& c, answers& out) {
         e.last_error = c.how->error;
         if (c.how->result) last.result = c.how->result;
       }
+      last.progress = l->how_far;
       if (e.last_error) last.errors.push_back(*std::move(e.last_error));
       if (last.errors.size() > limits::errors_max) last.errors.erase(last.errors.begin());
       job_ended(last, out);
@@ -636,6 +626,7 @@ void core::end_committed(end_item& e, const change& c, answers& out) {
     counters.retried += e.to == job_state::retrying ? 1 : 0;
     counters.given_back += e.to == job_state::retrying ? 0 : 1;
   }
+  note(event_of(e.to), *l->it, error_type_of(e, c));
   counters.expired += e.is_expiry ? 1U : 0U;
   counters.failed += e.failed.has_value() ? 1U : 0U;
   // Its next attempt, or the end of its retention.
@@ -677,53 +668,6 @@ void core::mark_cancelled(lease_state& l) {
   --l.queue->running;
   --running_;
   touch(*l.queue);
-}
-
-// Those who wait for an end.
-
-void core::await_end(job_id id, promise<result<job>> to, const wait_limits& limits, answers& out) {
-  if (auto why = refuse_wait(0)) return out.add(std::move(to), result<job>(*std::move(why)));
-  const std::stop_token cancel = to.stop_token();
-  auto wait = std::make_unique<end_wait>(std::move(to));
-  wait->on_left = [this, id] {
-    if (const auto line = ends_.find(id); line != ends_.end() && line->second.empty()) {
-      ends_.erase(line);
-    }
-  };
-  hold(std::move(wait), {&ends_[id]}, limits, cancel);
-}
-
-void core::job_ended(const job& j, answers& out) {
-  tell_end(j.id, j, out);
-}
-
-void core::job_gone(job_id id, const error& why, answers& out) {
-  tell_end(id, why, out);
-}
-
-void core::tell_end(job_id id, const result<job>& how, answers& out) {
-  // Leaving the line, the last one takes the line away.
-  for (auto line = ends_.find(id); line != ends_.end(); line = ends_.find(id)) {
-    auto& first = static_cast<end_wait&>(*line->second.front());
-    std::unique_ptr<waiting> mine = release_wait(first);
-    out.add(std::move(first.to), result<job>(how));
-    out.bury(std::move(mine));
-  }
-}
-
-void core::await_drained(promise<status> to, const wait_limits& limits, answers& out) {
-  if (leases_.empty()) return out.add(std::move(to), status(status::ok));
-  hold(std::make_unique<drain_wait>(std::move(to)), {&drains_}, limits, {});
-}
-
-void core::check_drained(answers& out) {
-  if (!leases_.empty()) return;
-  while (!drains_.empty()) {
-    auto& first = static_cast<drain_wait&>(*drains_.front());
-    std::unique_ptr<waiting> mine = release_wait(first);
-    out.add(std::move(first.to), status(status::ok));
-    out.bury(std::move(mine));
-  }
 }
 
 }  // namespace sluice::jobs::detail

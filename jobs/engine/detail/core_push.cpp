@@ -44,8 +44,8 @@ std::uint64_t weight_of(const std::vector<push_item>& items) {
 // that are pushed together or not at all.
 class core::push_wait final : public waiting {
  public:
-  push_wait(std::vector<push_item> those, bool are_a_group)
-      : waiting(kind::push), items(std::move(those)), is_group(are_a_group) {}
+  push_wait(std::vector<push_item> those, bool are_a_group, std::shared_ptr<batch_plan> as)
+      : waiting(kind::push), items(std::move(those)), is_group(are_a_group), plan(std::move(as)) {}
   void refuse(error why, answers& out) override {
     for (push_item& item : items) item.to.give(why, out);
   }
@@ -55,6 +55,7 @@ class core::push_wait final : public waiting {
 
   std::vector<push_item> items;
   const bool is_group;
+  std::shared_ptr<batch_plan> plan;  // null: not a batch
 };
 
 std::optional<error> core::refuse_intake() const {
@@ -62,8 +63,42 @@ std::optional<error> core::refuse_intake() const {
   return degraded_;
 }
 
+// What a spec names must be there, or have been.
+void_result core::check_references(const job_spec& spec) const {
+  const std::string known = ": numbers go up to " + std::to_string(next_id_ - 1);
+  for (std::size_t i = 0; i < spec.after.size(); ++i) {
+    if (spec.after[i].on < next_id_) continue;
+    return error{error_code::not_found, "after[" + std::to_string(i) +
+                                            "]: there is no job or batch " +
+                                            std::to_string(spec.after[i].on) + known};
+  }
+  if (spec.batch >= next_id_) {
+    return error{error_code::not_found, "there is no batch " + std::to_string(spec.batch) + known};
+  }
+  if (spec.webhook.empty()) return done{};
+  if (!options_.check_url) {
+    return error{error_code::invalid, "webhook: this server posts to no URL"};
+  }
+  if (auto allowed = options_.check_url(spec.webhook); !allowed) {
+    return error{allowed.error().code, "webhook: " + allowed.error().message};
+  }
+  return done{};
+}
+
+// Outside of a batch a step is no name for anything.
+static std::optional<error> names_a_step(const job_spec& spec) {
+  for (const dependency& d : spec.after) {
+    if (d.step.empty()) continue;
+    return error{error_code::invalid, "after: step '" + d.step +
+                                          "': only jobs of one batch can be named by their step; "
+                                          "push them as a batch, or name the job by its id"};
+  }
+  return std::nullopt;
+}
+
 result<push_item> core::make_item(job_spec spec, push_reply& to) {
   if (auto valid = validate(spec); !valid) return valid.error();
+  if (auto allowed = check_references(spec); !allowed) return allowed.error();
   queue_state* const q = make_queue(spec.queue);
   if (q == nullptr) return too_many_queues();
   push_item item;
@@ -105,6 +140,10 @@ void core::push(job_spec spec, push_reply to, const wait_limits& limits, answers
     ++counters.refused;
     return to.give(*std::move(why), out);
   }
+  if (std::optional<error> why = names_a_step(spec)) {
+    ++counters.refused;
+    return to.give(*std::move(why), out);
+  }
   result<push_item> item = make_item(std::move(spec), to);
   if (!item) {
     ++counters.refused;
@@ -130,7 +169,7 @@ void core::arrive(push_item item, const wait_limits& limits, answers& out) {
   }
   std::vector<push_item> one;
   one.push_back(std::move(item));
-  hold_pushes(std::move(one), false, waits_for_room ? &q : nullptr, limits);
+  hold_pushes(std::move(one), false, nullptr, waits_for_room ? &q : nullptr, limits);
 }
 
 // Into a queue that is full and does not block.
@@ -149,16 +188,18 @@ void core::arrive_at_full(push_item item, answers& out) {
   }
 }
 
-void core::hold_pushes(std::vector<push_item> items, bool are_a_group, queue_state* in,
+void core::hold_pushes(std::vector<push_item> items, bool are_a_group,
+                       std::shared_ptr<batch_plan> plan, queue_state* in,
                        const wait_limits& limits) {
-  auto wait = std::make_unique<push_wait>(std::move(items), are_a_group);
+  auto wait = std::make_unique<push_wait>(std::move(items), are_a_group, std::move(plan));
   wait->in = in;
   wait->bytes = weight_of(wait->items);
   hold(std::move(wait), {in == nullptr ? &held_pushes_ : &in->pushes}, limits, {});
 }
 
 void core::push_together(std::vector<job_spec> specs, promise<std::vector<result<push_receipt>>> to,
-                         const wait_limits& limits, answers& out) {
+                         const wait_limits& limits, answers& out,
+                         std::shared_ptr<batch_plan> plan) {
   const std::size_t count = specs.size();
   auto replies = push_reply::make_many(std::move(to), count);
   const auto refuse = [&](const error& why) {
@@ -170,7 +211,9 @@ void core::push_together(std::vector<job_spec> specs, promise<std::vector<result
   items.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     push_reply mine(replies, i);
-    result<push_item> item = make_item(std::move(specs[i]), mine);
+    std::optional<error> bad = plan == nullptr ? names_a_step(specs[i]) : std::nullopt;
+    result<push_item> item =
+        bad ? result<push_item>(*std::move(bad)) : make_item(std::move(specs[i]), mine);
     if (!item) {
       error why = item.error();
       why.message = "job " + std::to_string(i + 1) + " of " + std::to_string(count) + ": " +
@@ -180,7 +223,7 @@ void core::push_together(std::vector<job_spec> specs, promise<std::vector<result
     }
     items.push_back(*std::move(item));
   }
-  arrive_together(std::move(items), limits, out);
+  arrive_together(std::move(items), std::move(plan), limits, out);
 }
 
 // The first queue in which those of a group cannot be staged now: it is short of room, or others
@@ -206,26 +249,81 @@ core::obstacle core::obstacle_to(const std::vector<push_item>& items, const queu
   return first;
 }
 
-void core::arrive_together(std::vector<push_item> items, const wait_limits& limits, answers& out) {
+void core::arrive_together(std::vector<push_item> items, std::shared_ptr<batch_plan> plan,
+                           const wait_limits& limits, answers& out) {
   obstacle before = obstacle_to(items, nullptr);
   const bool has_room = before.at == nullptr;
   if (has_room && held_pushes_.empty() && !must_wait_for_staged(weight_of(items))) {
-    return stage_together(std::move(items));
+    return stage_together(std::move(items), plan.get());
   }
   if (before.why) return refuse_items(items, *std::move(before.why), out);
   if (auto full_up = refuse_wait(weight_of(items))) return refuse_items(items, *full_up, out);
   if (limits.deadline.passed()) {
     return refuse_items(items, has_room ? too_much_staged() : full(*before.at), out);
   }
-  hold_pushes(std::move(items), true, before.at, limits);
+  hold_pushes(std::move(items), true, std::move(plan), before.at, limits);
 }
 
-void core::stage_together(std::vector<push_item> items) {
-  const bool any_unique = std::ranges::any_of(
-      items, [](const push_item& item) { return !item.it->spec.unique.key.empty(); });
-  if (any_unique && ++next_group_ == 0) ++next_group_;
-  const std::uint32_t group = any_unique ? next_group_ : 0;
-  for (push_item& item : items) stage_push(std::move(item), group);
+void core::stage_together(std::vector<push_item> items, batch_plan* plan) {
+  const bool can_clash =
+      plan != nullptr || std::ranges::any_of(items, [](const push_item& item) {
+        return !item.it->spec.unique.key.empty() || gates::concern(item.it->spec);
+      });
+  if (can_clash && ++next_group_ == 0) ++next_group_;
+  const std::uint32_t group = can_clash ? next_group_ : 0;
+  if (plan == nullptr) {
+    for (push_item& item : items) stage_push(std::move(item), group);
+    return;
+  }
+  stage_batch(items, *plan, group);
+}
+
+// A batch, its jobs and its callbacks, in the order of the numbers that they are given.
+void core::stage_batch(std::vector<push_item>& items, batch_plan& plan, std::uint32_t group) {
+  plan.batch.id = next_id_++;
+  plan.batch.open = true;
+  plan.batch.created_at = time_.now();
+  const job_id first = next_id_;
+  change c;
+  c.what = change::op::add_batch;
+  c.id = plan.batch.id;
+  c.group = group;
+  c.batch = std::make_unique<batch_info>(plan.batch);
+  stage(std::move(c));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    job_spec& spec = items[i].it->spec;
+    for (const auto& [at, item] : plan.steps[i]) {
+      spec.after[at] = {first + item, {}, spec.after[at].when};
+    }
+    if (plan.callbacks[i]) {
+      spec.after.push_back({plan.batch.id, {}, *plan.callbacks[i]});
+    } else {
+      spec.batch = plan.batch.id;
+    }
+    stage_push(std::move(items[i]), group);
+  }
+  if (plan.stays_open) return;
+  change closes;  // of a batch that was not added it does nothing
+  closes.what = change::op::close_batch;
+  closes.id = plan.batch.id;
+  stage(std::move(closes));
+}
+
+void core::push_empty_batch(const std::shared_ptr<batch_plan>& plan,
+                            promise<result<batch_receipt>> to, answers& out) {
+  if (std::optional<error> why = refuse_intake()) {
+    return out.add(std::move(to), result<batch_receipt>(*std::move(why)));
+  }
+  std::vector<push_item> none;
+  stage_together(std::move(none), plan.get());
+  stage_after([plan, to = std::move(to)](const commit::outcome& how, answers& then) mutable {
+    if (how.why_not != nullptr) {
+      return then.add(std::move(to), result<batch_receipt>(*how.why_not));
+    }
+    batch_receipt receipt;
+    receipt.id = plan->batch.id;
+    then.add(std::move(to), result<batch_receipt>(std::move(receipt)));
+  });
 }
 
 error core::too_much_staged() const {
@@ -308,8 +406,9 @@ void core::stage_eviction(queue_state& q, job_ptr gone, bool is_with_push) {
   c.queue = q.number;
   c.id = gone->id;
   c.from = job_state::ready;
+  c.to = job_state::cancelled;
   c.weight = jobs::weight_of(gone->spec);
-  if (!gone->spec.unique.key.empty()) c.it = gone;
+  c.it = said_of(gone);
   const std::size_t at = stage(std::move(c));
   next_.evictions.push_back({at, &q, std::move(gone), is_with_push});
 }
@@ -317,6 +416,7 @@ void core::stage_eviction(queue_state& q, job_ptr gone, bool is_with_push) {
 void core::evicted(commit::eviction& e, answers& out) {
   forget_choice(*e.queue, *e.gone);
   ++counters.dropped;
+  note(event_type::removed, *e.gone, "dropped");
   job_gone(e.gone->id, {error_code::not_found, "the job was dropped from a full queue", e.gone->id},
            out);
 }
@@ -361,7 +461,7 @@ bool core::admit(push_wait& w, queue_state* in, answers& out) {
   std::unique_ptr<waiting> mine = release_wait(w);
   if (before.at == nullptr) {
     if (w.is_group) {
-      stage_together(std::move(w.items));
+      stage_together(std::move(w.items), w.plan.get());
     } else {
       stage_push(std::move(w.items.front()));
     }

@@ -47,6 +47,7 @@ class engine::impl {
     {
       const std::lock_guard hold(mutex_);
       change(core_, out);
+      core_.tell_events(out);
       wake = out.wake_committer || core_.has_staged() || core_.next_timer() < sleeps_until_;
     }
     if (wake) wake_.set();
@@ -83,7 +84,14 @@ class engine::impl {
   void configure(std::string name, queue_patch patch, promise<result<queue_info>> to);
   void purge(std::string name, promise<result<std::uint64_t>> to);
 
+  future<result<batch_receipt>> push_empty_batch(std::shared_ptr<detail::batch_plan> plan);
+  void close_batch(job_id id, promise<result<batch_info>> to);
+  enum class batch_act : std::uint8_t { cancel, retry };
+  void change_batch(job_id id, batch_act act, promise<result<std::uint64_t>> to);
+
   // On the thread for reading.
+  template <class T, class Read>
+  future<result<T>> read(Read what);
   future<result<job>> read_job(job_id id);
   future<result<job_page>> read_list(list_request what);
 
@@ -101,6 +109,8 @@ class engine::impl {
 
  private:
   struct purge_state;
+  struct batch_change;
+  using when_changed = unique_function<void(result<job> how, detail::answers& then)>;
   // Jobs that a round may drop, in the order in which they go.
   struct found_victims {
     std::unordered_map<detail::queue_state*, std::deque<job_ptr>> of;
@@ -111,6 +121,10 @@ class engine::impl {
   // of it is on its way.
   template <class T, class What>
   void with_job(job_id id, promise<result<T>> to, What what);
+  void stage_cancel(job j, detail::lease_state* l, when_changed told);
+  void stage_retry(job j, when_changed told);
+  void find_pages(std::shared_ptr<batch_change> b);
+  void batch_step(std::shared_ptr<batch_change> b);
   void publish_unless_gone(const job_ptr& it, const error& why);
   job_page running_page(const list_request& what);
   error no_more_reads() const;
@@ -124,7 +138,7 @@ class engine::impl {
   void stage_due(const job_ptr& it, unix_time wall);
   void write(detail::commit c);
   void read_args_of_ends(detail::commit& c);
-  result<std::vector<conflict>> apply(const batch& changes);
+  result<applied> apply(const batch& changes);
   void store_failed(const error& why, detail::answers& out);
   void announce();
   void forget_saved_leases();
@@ -143,7 +157,8 @@ class engine::impl {
   time_point answered_at_{};
   std::chrono::nanoseconds last_commit_{0};
   std::optional<jobs::health> to_announce_;
-  bool has_saved_leases_ = false;  // in the store, of the process before
+  bool has_changed_queue_ = false;  // to be announced, too
+  bool has_saved_leases_ = false;   // in the store, of the process before
   time_point probe_at_ = time_point::max();
   time_point flush_at_ = time_point::max();
 

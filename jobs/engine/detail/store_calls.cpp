@@ -29,8 +29,31 @@ change change_of(const job& j, queue_number queue, change::op what) {
   c.queue = queue;
   c.id = j.id;
   c.from = j.state;
+  c.to = jobs::has_ended(j.state) ? j.state : job_state::cancelled;  // of a drop
   c.weight = weight_of(j.spec);
   return c;
+}
+
+queue_options patched(queue_options o, const queue_patch& p) {
+  o.capacity_jobs = p.capacity_jobs.value_or(o.capacity_jobs);
+  o.capacity_bytes = p.capacity_bytes.value_or(o.capacity_bytes);
+  o.when_full = p.when_full.value_or(o.when_full);
+  o.paused = p.paused.value_or(o.paused);
+  o.lease_for = p.lease_for.value_or(o.lease_for);
+  o.keep_done = p.keep_done.value_or(o.keep_done);
+  o.keep_results = p.keep_results.value_or(o.keep_results);
+  o.keep_dead = p.keep_dead.value_or(o.keep_dead);
+  o.rate = p.rate.value_or(o.rate);
+  o.rate_burst = p.rate_burst.value_or(o.rate_burst);
+  o.concurrency = p.concurrency.value_or(o.concurrency);
+  o.weight = p.weight.value_or(o.weight);
+  o.key_concurrency = p.key_concurrency.value_or(o.key_concurrency);
+  o.key_rate = p.key_rate.value_or(o.key_rate);
+  o.key_burst = p.key_burst.value_or(o.key_burst);
+  o.deliver.url = p.deliver_url.value_or(o.deliver.url);
+  o.deliver.concurrency = p.deliver_concurrency.value_or(o.deliver.concurrency);
+  o.deliver.timeout = p.deliver_timeout.value_or(o.deliver.timeout);
+  return o;
 }
 
 }  // namespace
@@ -75,45 +98,58 @@ void engine::impl::cancel(job_id id, promise<result<job>> to) {
                          result<job>(wrong_state(
                              j, "has ended already: it is " + std::string(to_string(j.state)))));
         }
-        detail::queue_state& q = *core_.find_queue(j.spec.queue);
-        const auto before = std::make_shared<job>(j);
-        if (j.state == job_state::ready && l == nullptr) core_.unpublish(j);
-        const milliseconds keep = core_.keep_of(q, j.spec, job_state::cancelled, false);
-        const bool frees = !j.spec.unique.key.empty();
-        change c = change_of(j, q.number, change::op::move);
-        if (frees) c.it = before;
-        j.state = job_state::cancelled;
-        j.ended_at = time_.now();
-        j.due_at = j.ended_at + keep;
-        if (keep == milliseconds(0)) {
-          c.what = change::op::drop;
-        } else {
-          c.to = j.state;
-          c.how = std::make_unique<change::moved>();
-          c.how->ended_at = j.ended_at;
-          c.how->due_at = j.due_at;
-          c.how->free_key = frees;
-        }
-        const std::size_t at = core_.stage(std::move(c));
-        core_.mark_busy(j.id);
-        core_.stage_after(
-            [this, before, j, answer = std::move(answer)](const error* why_not,
-                                                          detail::answers& then) mutable {
-              core_.not_busy(j.id);
-              detail::lease_state* const lease = core_.find_lease(j.id);
-              if (why_not != nullptr) {
-                if (lease == nullptr) publish_unless_gone(before, *why_not);
-                return then.add(std::move(answer), result<job>(*why_not));
-              }
-              if (lease != nullptr) core_.mark_cancelled(*lease);
-              core_.touch(*core_.find_queue(j.spec.queue));
-              core_.note_due(j.due_at);
-              ++core_.counters.cancelled;
-              core_.job_ended(j, then);
-              then.add(std::move(answer), result<job>(std::move(j)));
-            },
-            at);
+        stage_cancel(j, l,
+                     [answer = std::move(answer)](result<job> how, detail::answers& then) mutable {
+                       then.add(std::move(answer), std::move(how));
+                     });
       });
+}
+
+// Of one that has not ended. With the lock held, on the committer.
+void engine::impl::stage_cancel(job j, detail::lease_state* l, when_changed told) {
+  detail::queue_state& q = *core_.find_queue(j.spec.queue);
+  const auto before = std::make_shared<job>(j);
+  if (j.state == job_state::ready && l == nullptr) core_.unpublish(j);
+  if (l != nullptr && l->how_far) j.progress = l->how_far;
+  const milliseconds keep = core_.keep_of(q, j.spec, job_state::cancelled, false);
+  change c = change_of(j, q.number, change::op::move);
+  c.it = detail::core::said_of(before);
+  const job_ptr tells = core_.stage_webhook(j, job_state::cancelled, {}, nullptr);
+  j.state = job_state::cancelled;
+  j.ended_at = time_.now();
+  j.due_at = j.ended_at + keep;
+  c.to = j.state;
+  if (keep == milliseconds(0)) {
+    c.what = change::op::drop;
+  } else {
+    c.how = std::make_unique<change::moved>();
+    c.how->ended_at = j.ended_at;
+    c.how->due_at = j.due_at;
+    c.how->free_key = !j.spec.unique.key.empty();
+    c.how->progress = j.progress;
+  }
+  const std::size_t at = core_.stage(std::move(c));
+  core_.mark_busy(j.id);
+  core_.stage_after(
+      [this, before, j, tells, told = std::move(told)](const detail::commit::outcome& how,
+                                                       detail::answers& then) mutable {
+        core_.not_busy(j.id);
+        detail::lease_state* const lease = core_.find_lease(j.id);
+        // It was skipped in this commit: nobody is told that it was cancelled.
+        if (how.clash != nullptr) core_.take_back(tells);
+        if (how.why_not != nullptr) {
+          if (lease == nullptr) publish_unless_gone(before, *how.why_not);
+          return told(*how.why_not, then);
+        }
+        if (lease != nullptr) core_.mark_cancelled(*lease);
+        core_.touch(*core_.find_queue(j.spec.queue));
+        core_.note_due(j.due_at);
+        ++core_.counters.cancelled;
+        core_.note(event_type::cancelled, j);
+        core_.job_ended(j, then);
+        told(std::move(j), then);
+      },
+      at);
 }
 
 void engine::impl::retry(job_id id, promise<result<job>> to) {
@@ -125,33 +161,47 @@ void engine::impl::retry(job_id id, promise<result<job>> to) {
         };
         if (l != nullptr) return refuse("is still held by its worker");
         if (j.state == job_state::ready) return refuse("is ready already");
+        if (j.state == job_state::held) return refuse("is held until its turn has come");
         if (j.state == job_state::done) return refuse("is done; push a new one to do it again");
-        detail::queue_state& q = *core_.find_queue(j.spec.queue);
-        change c = change_of(j, q.number, change::op::move);
-        c.to = job_state::ready;
-        c.how = std::make_unique<change::moved>();
-        if (jobs::has_ended(j.state)) {
-          j.attempts = 0;
-          c.how->attempts = 0;
-          c.how->ended_at = unix_time{};
-        }
-        j.state = job_state::ready;
-        j.turn = core_.next_turn();
-        j.due_at = {};
-        j.ended_at = {};
-        c.how->turn = j.turn;
-        const std::size_t at = core_.stage(std::move(c));
-        core_.mark_busy(j.id);
-        core_.stage_after(
-            [this, j, answer = std::move(answer)](const error* why_not,
-                                                  detail::answers& then) mutable {
-              core_.not_busy(j.id);
-              if (why_not != nullptr) return then.add(std::move(answer), result<job>(*why_not));
-              core_.publish(std::make_shared<job>(j));
-              then.add(std::move(answer), result<job>(std::move(j)));
-            },
-            at);
+        stage_retry(j,
+                    [answer = std::move(answer)](result<job> how, detail::answers& then) mutable {
+                      then.add(std::move(answer), std::move(how));
+                    });
       });
+}
+
+// Of one that is dead, cancelled, scheduled or retrying. With the lock held, on the committer.
+void engine::impl::stage_retry(job j, when_changed told) {
+  detail::queue_state& q = *core_.find_queue(j.spec.queue);
+  change c = change_of(j, q.number, change::op::move);
+  c.it = detail::core::said_of(std::make_shared<job>(j));
+  c.to = job_state::ready;
+  c.how = std::make_unique<change::moved>();
+  const bool had_ended = jobs::has_ended(j.state);
+  if (had_ended) {
+    j.attempts = 0;
+    c.how->attempts = 0;
+    c.how->ended_at = unix_time{};
+  }
+  j.state = job_state::ready;
+  j.turn = core_.next_turn();
+  j.due_at = {};
+  j.ended_at = {};
+  j.has_place = false;
+  c.how->turn = j.turn;
+  const std::size_t at = core_.stage(std::move(c));
+  core_.mark_busy(j.id);
+  core_.stage_after(
+      [this, j, told = std::move(told)](const detail::commit::outcome& how,
+                                        detail::answers& then) mutable {
+        core_.not_busy(j.id);
+        if (how.why_not != nullptr) return told(*how.why_not, then);
+        if (how.instead != nullptr) j.state = how.instead->to;
+        core_.note(event_type::retried, j);
+        if (j.state == job_state::ready) core_.publish(std::make_shared<job>(j));
+        told(std::move(j), then);
+      },
+      at);
 }
 
 void engine::impl::remove(job_id id, promise<void_result> to) {
@@ -167,17 +217,18 @@ void engine::impl::remove(job_id id, promise<void_result> to) {
         const auto before = std::make_shared<job>(j);
         if (j.state == job_state::ready) core_.unpublish(j);
         change c = change_of(j, core_.find_queue(j.spec.queue)->number, change::op::drop);
-        if (!j.spec.unique.key.empty()) c.it = before;
+        c.it = detail::core::said_of(before);
         const std::size_t at = core_.stage(std::move(c));
         core_.mark_busy(j.id);
         core_.stage_after(
-            [this, before, answer = std::move(answer)](const error* why_not,
+            [this, before, answer = std::move(answer)](const detail::commit::outcome& how,
                                                        detail::answers& then) mutable {
               core_.not_busy(before->id);
-              if (why_not != nullptr) {
-                publish_unless_gone(before, *why_not);
-                return then.add(std::move(answer), void_result(*why_not));
+              if (how.why_not != nullptr) {
+                publish_unless_gone(before, *how.why_not);
+                return then.add(std::move(answer), void_result(*how.why_not));
               }
+              core_.note(event_type::removed, *before, "deleted");
               core_.touch(*core_.find_queue(before->spec.queue));
               core_.job_gone(before->id, {error_code::not_found, "the job was deleted", before->id},
                              then);
@@ -239,25 +290,19 @@ void engine::impl::configure(std::string name, queue_patch patch, promise<result
         configure(std::move(name), patch, std::move(to));
       });
     } else {
-      const queue_options& o = q->options;
-      wanted = {patch.capacity_jobs.value_or(o.capacity_jobs),
-                patch.capacity_bytes.value_or(o.capacity_bytes),
-                patch.when_full.value_or(o.when_full),
-                patch.paused.value_or(o.paused),
-                patch.lease_for.value_or(o.lease_for),
-                patch.keep_done.value_or(o.keep_done),
-                patch.keep_results.value_or(o.keep_results),
-                patch.keep_dead.value_or(o.keep_dead)};
-      if (auto valid = validate(wanted); !valid) {
+      wanted = patched(q->options, patch);
+      if (auto valid = core_.check_options(wanted); !valid) {
         refuse(valid.error());
         core_.drop_unused(*q);
       } else {
         core_.stage_queue(*q, wanted);
-        core_.stage_after([this, q, wanted, to = std::move(to)](const error* why_not,
+        core_.stage_after([this, q, wanted, to = std::move(to)](const detail::commit::outcome& how,
                                                                 detail::answers& then) mutable {
-          if (why_not != nullptr) return then.add(std::move(to), result<queue_info>(*why_not));
-          q->options = wanted;
-          core_.touch(*q);
+          if (how.why_not != nullptr) {
+            return then.add(std::move(to), result<queue_info>(*how.why_not));
+          }
+          core_.queue_changed(*q, std::exchange(q->options, wanted));
+          has_changed_queue_ = true;
           then.add(std::move(to), result<queue_info>(core_.info_of(*q)));
         });
       }
@@ -309,17 +354,18 @@ void engine::impl::purge_step(std::shared_ptr<purge_state> p) {
           const auto gone = std::make_shared<job>(std::move(j));
           if (gone->state == job_state::ready) core_.unpublish(*gone);
           change c = change_of(*gone, q->number, change::op::drop);
-          if (!gone->spec.unique.key.empty()) c.it = gone;
+          c.it = detail::core::said_of(gone);
           const std::size_t at = core_.stage(std::move(c));
           core_.mark_busy(gone->id);
           core_.stage_after(
-              [this, p, gone](const error* why_not, detail::answers& then) {
+              [this, p, gone](const detail::commit::outcome& how, detail::answers& then) {
                 core_.not_busy(gone->id);
-                if (why_not != nullptr) {
-                  publish_unless_gone(gone, *why_not);
+                if (how.why_not != nullptr) {
+                  publish_unless_gone(gone, *how.why_not);
                   return;
                 }
                 ++p->count;
+                core_.note(event_type::removed, *gone, "purged");
                 core_.touch(*core_.find_queue(gone->spec.queue));
                 core_.job_gone(gone->id, {error_code::not_found, "the job was deleted", gone->id},
                                then);
@@ -328,15 +374,16 @@ void engine::impl::purge_step(std::shared_ptr<purge_state> p) {
         }
         const bool is_last = !page->cursor || *page->cursor >= p->up_to;
         p->after = page->cursor.value_or(0);
-        core_.stage_after([this, p, is_last](const error* why_not, detail::answers& then) {
-          if (why_not != nullptr) {
-            then.add(std::move(p->to), result<std::uint64_t>(*why_not));
-          } else if (is_last) {
-            then.add(std::move(p->to), result<std::uint64_t>(p->count));
-          } else {
-            calls_.push_back([this, p] { purge_step(p); });
-          }
-        });
+        core_.stage_after(
+            [this, p, is_last](const detail::commit::outcome& how, detail::answers& then) {
+              if (how.why_not != nullptr) {
+                then.add(std::move(p->to), result<std::uint64_t>(*how.why_not));
+              } else if (is_last) {
+                then.add(std::move(p->to), result<std::uint64_t>(p->count));
+              } else {
+                calls_.push_back([this, p] { purge_step(p); });
+              }
+            });
       }
     }
   }
@@ -357,6 +404,7 @@ future<result<job>> engine::impl::read_job(job_id id) {
       const detail::lease_state* const l = core_.find_lease(id);
       if (l != nullptr && (*found)->state == job_state::ready) {
         (*found)->state = job_state::running;
+        if (l->how_far) (*found)->progress = l->how_far;
       }
     }
     to.set_value(result<job>(**std::move(found)));
@@ -384,6 +432,7 @@ future<result<job_page>> engine::impl::read_list(list_request what) {
   job_filter filter;
   filter.state = what.state;
   filter.kind = what.kind;
+  filter.batch = what.batch;
   if (!what.queue.empty()) {
     const std::lock_guard hold(mutex_);
     const detail::queue_state* const q = core_.find_queue(what.queue);
@@ -398,8 +447,10 @@ future<result<job_page>> engine::impl::read_list(list_request what) {
         if (page) {
           const std::lock_guard hold(mutex_);
           for (job& j : page->jobs) {
-            const bool is_leased = core_.find_lease(j.id) != nullptr;
-            if (j.state == job_state::ready && is_leased) j.state = job_state::running;
+            const detail::lease_state* const l = core_.find_lease(j.id);
+            if (j.state != job_state::ready || l == nullptr) continue;
+            j.state = job_state::running;
+            if (l->how_far) j.progress = l->how_far;
           }
           if (filter.state == job_state::ready) {
             std::erase_if(page->jobs, [](const job& j) { return j.state == job_state::running; });
@@ -418,27 +469,34 @@ error engine::impl::no_more_reads() const {
 
 // The store does not know which jobs run.
 job_page engine::impl::running_page(const list_request& what) {
-  std::vector<std::pair<job_ptr, bool>> found;  // and whether its args are on disk only
+  struct running_job {
+    job_ptr it;
+    bool is_trimmed = false;  // its args are on disk only
+    std::optional<progress> how_far{};
+  };
+  std::vector<running_job> found;
   {
     const std::lock_guard hold(mutex_);
     core_.each_lease([&](const detail::lease_state& l) {
       const bool fits = l.it->id > what.after && !l.is_cancelled &&
                         (what.queue.empty() || l.it->spec.queue == what.queue) &&
-                        (what.kind.empty() || l.it->spec.kind == what.kind);
-      if (fits) found.emplace_back(l.it, l.is_trimmed);
+                        (what.kind.empty() || l.it->spec.kind == what.kind) &&
+                        (what.batch == 0 || l.it->spec.batch == what.batch);
+      if (fits) found.push_back({l.it, l.is_trimmed, l.how_far});
     });
   }
-  std::ranges::sort(found, {}, [](const auto& one) { return one.first->id; });
+  std::ranges::sort(found, {}, [](const running_job& one) { return one.it->id; });
   job_page page;
   if (found.size() > what.limit) {
     found.resize(what.limit);
-    page.cursor = found.back().first->id;
+    page.cursor = found.back().it->id;
   }
-  for (const auto& [it, is_trimmed] : found) {
-    auto whole = is_trimmed ? reader_->get(it->id) : result<std::optional<job>>(*it);
+  for (const running_job& one : found) {
+    auto whole = one.is_trimmed ? reader_->get(one.it->id) : result<std::optional<job>>(*one.it);
     if (!whole || !*whole) continue;  // it has ended meanwhile
     page.jobs.push_back(**std::move(whole));
     page.jobs.back().state = job_state::running;
+    if (one.how_far) page.jobs.back().progress = one.how_far;
   }
   return page;
 }

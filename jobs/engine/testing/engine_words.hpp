@@ -135,7 +135,7 @@ class failing_reads final : public store {
     if (auto why = disk_.before_read()) return *std::move(why);
     return it_->load();
   }
-  result<std::vector<conflict>> apply(const batch& b) override { return it_->apply(b); }
+  result<applied> apply(const batch& b) override { return it_->apply(b); }
   void_result flush() override { return it_->flush(); }
   result<std::vector<job_ptr>> ready_after(queue_number q, position after, page_limit l) override {
     if (auto why = disk_.before_read()) return *std::move(why);
@@ -161,6 +161,18 @@ class failing_reads final : public store {
   result<job_page> list(const job_filter& f, job_id after, std::size_t limit) override {
     if (auto why = disk_.before_read()) return *std::move(why);
     return it_->list(f, after, limit);
+  }
+  result<std::optional<batch_info>> get_batch(job_id id) override {
+    if (auto why = disk_.before_read()) return *std::move(why);
+    return it_->get_batch(id);
+  }
+  result<batch_page> list_batches(job_id after, std::size_t limit) override {
+    if (auto why = disk_.before_read()) return *std::move(why);
+    return it_->list_batches(after, limit);
+  }
+  result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) override {
+    if (auto why = disk_.before_read()) return *std::move(why);
+    return it_->logs(id, after, limit);
   }
   std::optional<std::uint64_t> room() override { return it_->room(); }
   std::unique_ptr<store_reader> reader() override { return it_->reader(); }
@@ -301,6 +313,41 @@ class engine_words : public ::testing::Test {
     settle();
   }
 
+  // All that `calls` begin is in one commit: the one before it is held up until they say
+  // `drive.let_go()`.
+  template <class Calls>
+  void in_one_commit(Calls&& calls) {
+    settle();
+    drive.hold();
+    auto before = begin_push({.queue = "elsewhere"});
+    drive.await_held();
+    calls();
+    drive.let_go();
+    EXPECT_TRUE(before.get());
+    settle();
+  }
+
+  result<batch_receipt> try_push_batch(batch_spec spec, wait_limits limits = {}) {
+    for (job_spec& s : spec.jobs) name_kind(s);
+    for (auto* const callback : {&spec.on_success, &spec.on_end, &spec.on_failure}) {
+      if (*callback) name_kind(**callback);
+    }
+    return e().push_batch(std::move(spec), std::move(limits)).get();
+  }
+  batch_receipt push_batch(batch_spec spec) {
+    auto pushed = try_push_batch(std::move(spec));
+    EXPECT_TRUE(pushed) << (pushed ? "" : pushed.error().message);
+    return pushed ? *std::move(pushed) : batch_receipt{};
+  }
+  batch_info batch_of(job_id id) {
+    auto found = e().get_batch(id).get();
+    EXPECT_TRUE(found) << (found ? "" : found.error().message);
+    return found ? *std::move(found) : batch_info{};
+  }
+  static void name_kind(job_spec& spec) {
+    if (spec.kind.empty()) spec.kind = "k";
+  }
+
   std::vector<job> list_all(list_request what) {
     std::vector<job> all;
     for (;;) {
@@ -321,6 +368,7 @@ class engine_words : public ::testing::Test {
         if (!has_ended(j.state)) sum.bytes += weight_of(j.spec);
       }
       EXPECT_EQ(q.counts.scheduled, sum.scheduled) << q.name;
+      EXPECT_EQ(q.counts.held, sum.held) << q.name;
       EXPECT_EQ(q.counts.ready, sum.ready) << q.name;
       EXPECT_EQ(q.counts.running, sum.running) << q.name;
       EXPECT_EQ(q.counts.retrying, sum.retrying) << q.name;

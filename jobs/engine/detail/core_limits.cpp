@@ -1,0 +1,170 @@
+// How fast and how many: which queue a job is taken from, and whether it may start.
+#include <algorithm>
+#include <utility>
+
+#include "jobs/engine/detail/core.hpp"
+
+namespace sluice::jobs::detail {
+namespace {
+
+// Buckets of keys that are full again are swept out when there are twice as many as were left.
+constexpr std::size_t key_rates_min = 1024;
+
+bucket::pace pace_of(const queue_options& o) {
+  return bucket::pace::of(o.rate, o.rate_burst);
+}
+
+}  // namespace
+
+void rate_timer::fire() noexcept {
+  core* const by = std::exchange(owner, nullptr);
+  by->touch(queue_);
+}
+
+// Its pauses and limits let another job start. That one is there is another matter.
+bool core::may_start(const queue_state& q, time_point now) const {
+  if (q.options.paused || q.ready.empty() || leases_.size() >= options_.running_max) return false;
+  if (q.options.concurrency > 0 && q.running >= q.options.concurrency) return false;
+  return q.options.rate <= 0 || q.rate.may(pace_of(q.options), now);
+}
+
+// If jobs and workers wait, and only the rate keeps them apart: a timer until it does not.
+void core::arm_rate(queue_state& q) {
+  if (q.options.rate <= 0 || q.wakes.owner != nullptr || q.ready.empty() || q.options.paused) {
+    return;
+  }
+  const bucket::pace pace = pace_of(q.options);
+  if (q.rate.may(pace, time_.timers().now())) return;
+  q.wakes.owner = this;
+  timers_.add(q.wakes, q.rate.next(pace));
+}
+
+void_result core::check_options(const queue_options& options) const {
+  if (auto valid = validate(options); !valid) return valid;
+  if (options.deliver.url.empty()) return done{};
+  if (!options_.check_url) {
+    return error{error_code::invalid, "deliver.url: this server posts to no URL"};
+  }
+  auto allowed = options_.check_url(options.deliver.url);
+  if (!allowed) allowed.error().message = "deliver.url: " + allowed.error().message;
+  return allowed;
+}
+
+// Its options are others now: whoever waits for what they allow is looked at again. A rate that is
+// as before goes on as it was: nobody gets another burst by pausing a queue.
+void core::queue_changed(queue_state& q, const queue_options& before) {
+  const queue_options& now = q.options;
+  timers_.remove(q.wakes);
+  q.wakes.owner = nullptr;
+  if (now.key_rate != before.key_rate || now.key_burst != before.key_burst) q.key_rates.clear();
+  if (now.rate != before.rate || now.rate_burst != before.rate_burst) q.rate = {};
+  job_event e;
+  e.type = event_type::queue_changed;
+  e.queue = q.name;
+  add_event(std::move(e));
+  touch(q);
+}
+
+// The next job of a queue that may start one. False: there is none whose key may.
+bool core::take_one(queue_state& q, const lease_request& what, std::vector<leased_job>& into) {
+  while (!q.ready.empty()) {
+    job_ptr it;
+    change_window(q, [&](window& w) { it = w.take_front(); });
+    if (!key_may_start(q, it)) continue;
+    if (q.options.rate > 0) q.rate.take(pace_of(q.options), time_.timers().now());
+    q.passed += 1.0 / q.options.weight;
+    into.push_back(open_lease(q, std::move(it), what));
+    return true;
+  }
+  return false;
+}
+
+// From several queues in proportion to their weights: each job takes its queue as much further as
+// its weight is small, and the queue that is least far is next. One that had nothing for a while,
+// or that was not asked for, starts where the others are, so that it neither waits for them nor has
+// saved anything up: queues that always have jobs are never further apart than that.
+void core::take_fairly(const lease_request& what, std::vector<leased_job>& into) {
+  const time_point now = time_.timers().now();
+  std::vector<queue_state*> open;
+  for (const std::string& name : what.queues) {
+    queue_state* const q = find_queue(name);
+    if (q == nullptr || std::ranges::find(open, q) != open.end()) continue;
+    if (what.pick == lease_request::order::strict) {
+      take_from(*q, what, into);
+      if (into.size() == what.max) return;
+    } else {
+      open.push_back(q);
+    }
+  }
+  std::vector<queue_state*> asked = open;
+  while (into.size() < what.max) {
+    std::erase_if(open, [&](const queue_state* q) { return !may_start(*q, now); });
+    if (open.empty()) break;
+    double furthest = 0;
+    double step = 0;  // the largest that one of them takes
+    for (const queue_state* const q : open) {
+      furthest = std::max(furthest, q->passed);
+      step = std::max(step, 1.0 / q->options.weight);
+    }
+    for (queue_state* const q : open) q->passed = std::max(q->passed, furthest - step);
+    const auto least = std::ranges::min_element(open, {}, &queue_state::passed);
+    (void)take_one(**least, what, into);
+  }
+  for (queue_state* const q : asked) want_refill(*q);
+}
+
+// Rates of keys.
+
+bool core::key_may_start(queue_state& q, const job_ptr& it) {
+  if (q.options.key_rate <= 0 || it->spec.key.empty()) return true;
+  const bucket::pace pace = bucket::pace::of(q.options.key_rate, q.options.key_burst);
+  const time_point now = time_.timers().now();
+  if (q.key_rates.size() >= std::max(key_rates_min, 2 * q.key_rates_swept)) {
+    std::erase_if(q.key_rates, [&](const auto& one) { return one.second.is_full(now); });
+    q.key_rates_swept = q.key_rates.size();
+  }
+  bucket& key = q.key_rates[line_of(q.number, it->spec.key)];
+  // Times on disk are of whole milliseconds: one that was put off may be back so much too soon.
+  // What it is early by, the next one is late by.
+  if (key.may(pace, now + milliseconds(1))) {
+    key.take(pace, now);
+    return true;
+  }
+  put_off(q, it, key.reserve(pace, now) - now);
+  return false;
+}
+
+// It keeps its place under its key, and is looked at again when the key's rate allows it. On disk,
+// since there may be more of them than memory is for.
+void core::put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by) {
+  const unix_time due = time_.now() + std::chrono::ceil<milliseconds>(by);
+  change c;
+  c.what = change::op::move;
+  c.queue = q.number;
+  c.id = it->id;
+  c.from = job_state::ready;
+  c.to = job_state::scheduled;
+  c.weight = jobs::weight_of(it->spec);
+  c.it = it;
+  c.how = std::make_unique<change::moved>();
+  c.how->due_at = due;
+  const std::size_t at = stage(std::move(c));
+  busy_.insert(it->id);
+  stage_after(
+      [this, it, due](const commit::outcome& how, answers&) {
+        busy_.erase(it->id);
+        const bool is_gone = how.why_not != nullptr && how.why_not->job == it->id;
+        if (how.why_not == nullptr) {
+          note_due(due);
+        } else if (!is_gone) {
+          // It is ready as before, and would be put off again at once, into a store that fails: it
+          // is read when that works again.
+          queue_state& mine = *find_queue(it->spec.queue);
+          change_window(mine, [&](window& w) { w.forget_from(position_of(*it)); });
+          mine.is_unreadable = true;
+        }
+      },
+      at);
+}
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,38 @@
+#pragma once
+
+// A job that a worker holds, from its lease to the commit of its end. Its timer runs out with it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "jobs/engine/detail/queue_state.hpp"
+#include "jobs/model/job.hpp"
+
+namespace sluice::jobs::detail {
+
+class core;
+
+struct lease_state final : timer {
+  bool claim() noexcept override { return true; }
+  void fire() noexcept override;
+
+  core* owner = nullptr;
+  job_ptr it;  // without its args when those are large
+  queue_state* queue = nullptr;
+  std::uint64_t weight = 0;
+  std::uint64_t key = 0;
+  std::string worker;
+  milliseconds lasts{0};
+  time_point began{};
+  unix_time began_at{};
+  time_point until{};
+  bool is_trimmed = false;
+  bool is_ending = false;     // its end is staged
+  bool is_cancelled = false;  // the job has ended already; the worker has not let go yet
+  std::optional<jobs::progress> how_far;
+
+  std::uint32_t attempt() const noexcept { return it->attempts + 1; }
+};
+
+}  // namespace sluice::jobs::detail

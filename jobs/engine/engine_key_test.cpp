@@ -1,0 +1,384 @@
+// Jobs of one key run one at a time, in the order of their arrival, while other keys go on.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "jobs/engine/testing/engine_words.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class EngineKey : public engine_words {
+ protected:
+  job_id push_key(const std::string& key, job_spec spec = {}) {
+    spec.key = key;
+    return push(std::move(spec));
+  }
+  // Takes the next one, which must be this.
+  leased_job take_this(job_id id) {
+    leased_job l = take();
+    EXPECT_EQ(l.it->id, id);
+    return l;
+  }
+  static job_spec retried_after(milliseconds pause, std::uint32_t attempts = 10) {
+    job_spec s;
+    s.retry = {.attempts_max = attempts, .first = pause, .factor = 1.0, .jitter = 0};
+    return s;
+  }
+};
+
+TEST_F(EngineKey, RunsOneAtATimeInTheOrderOfArrival) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  EXPECT_EQ(state(a), job_state::ready);
+  EXPECT_EQ(state(b), job_state::held);
+  EXPECT_EQ(counts().held, 2U);
+  const leased_job first = take_this(a);
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(first));
+  EXPECT_EQ(counts().held, 1U);
+  const leased_job second = take_this(b);
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(second));
+  EXPECT_EQ(drain(), ids{c});
+  EXPECT_EQ(e().stats().held, 2U);
+  EXPECT_EQ(e().stats().released, 2U);
+}
+
+TEST_F(EngineKey, PriorityCountsBetweenKeysAndNotWithinOne) {
+  const job_id slow = push_key("k", {.priority = -1});
+  const job_id urgent = push_key("k", {.priority = 5});
+  const job_id other = push_key("other");
+  EXPECT_EQ(drain(), (ids{other, slow, urgent}));
+}
+
+TEST_F(EngineKey, OtherKeysAndJobsWithoutOneGoOn) {
+  push_key("k");
+  const leased_job held_up = take();
+  push_key("k");
+  const job_id other = push_key("other");
+  const job_id free = push();
+  const job_id elsewhere = push_key("k", {.queue = "second"});
+  EXPECT_EQ(drain(), (ids{other, free}));
+  EXPECT_EQ(drain("second"), ids{elsewhere});
+  ASSERT_TRUE(ack(held_up));
+}
+
+TEST_F(EngineKey, AWaitingLeaseIsGivenTheNextOne) {
+  push_key("k");
+  const leased_job first = take();
+  const job_id b = push_key("k");
+  auto waits = e().lease({});
+  ASSERT_TRUE(ack(first));
+  const auto got = waits.get();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(ids_of(*got), ids{b});
+}
+
+TEST_F(EngineKey, ARetryKeepsItsPlace) {
+  const job_id a = push_key("k", retried_after(10s));
+  const job_id b = push_key("k");
+  ASSERT_TRUE(fail(take_this(a)));
+  EXPECT_EQ(state(a), job_state::retrying);
+  EXPECT_TRUE(is_empty());
+  advance(9s);
+  EXPECT_TRUE(is_empty());
+  advance(1s);
+  ASSERT_TRUE(ack(take_this(a)));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, ALeaseThatRanOutKeepsItsPlace) {
+  const job_id a = push_key("k", retried_after(5s));
+  const job_id b = push_key("k");
+  (void)take_this(a);
+  advance(60s);
+  EXPECT_EQ(state(a), job_state::retrying);
+  EXPECT_EQ(state(b), job_state::held);
+  advance(5s);
+  ASSERT_TRUE(ack(take_this(a)));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, OneThatIsGivenBackKeepsItsPlace) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  ASSERT_TRUE(e().release(take_this(a).ref()).get());
+  ASSERT_TRUE(e().release(take_this(a).ref(), {.priority = -7}).get());
+  EXPECT_EQ(state(b), job_state::held);
+  ASSERT_TRUE(e().release(take_this(a).ref(), {.delay = 30s}).get());
+  EXPECT_EQ(state(a), job_state::scheduled);
+  EXPECT_TRUE(is_empty());
+  advance(30s);
+  ASSERT_TRUE(ack(take_this(a)));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, ADeadOneLetsTheNextGo) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  ASSERT_TRUE(fail(take_this(a), {.for_good = true}));
+  ASSERT_TRUE(ack(take_this(b)));
+  const job_id c = push_key("k");
+  // Brought back, it arrives anew.
+  ASSERT_TRUE(e().retry(a).get());
+  EXPECT_EQ(state(a), job_state::held);
+  EXPECT_EQ(drain(), (ids{c, a}));
+}
+
+TEST_F(EngineKey, CancellingTheRunningOneLetsTheNextGo) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  ASSERT_TRUE(e().cancel(a).get());
+  EXPECT_EQ(state(b), job_state::ready);
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, CancellingAHeldOneTakesItOutOfTheLine) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  ASSERT_TRUE(e().cancel(b).get());
+  EXPECT_EQ(drain(), (ids{a, c}));
+  ASSERT_TRUE(e().retry(b).get());
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, AScheduledOneJoinsTheLineWhenItIsDue) {
+  const job_id later = push_key("k", {.run_at = time.now() + 10s});
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  advance(10s);
+  EXPECT_EQ(state(later), job_state::held);
+  const job_id c = push_key("k");
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), (ids{b, later, c}));
+}
+
+TEST_F(EngineKey, AScheduledOneThatIsRetriedEarlyJoinsTheLine) {
+  push_key("k");
+  const job_id later = push_key("k", {.run_at = time.now() + 10s});
+  const leased_job l = take();
+  const auto retried = e().retry(later).get();
+  ASSERT_TRUE(retried);
+  EXPECT_EQ(retried->state, job_state::held);
+  EXPECT_EQ(code_of(e().retry(later).get()), error_code::wrong_state);
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{later});
+}
+
+TEST_F(EngineKey, AsManyRunAsKeyConcurrencySays) {
+  configure({.key_concurrency = 3});
+  ids all;
+  for (int i = 0; i < 6; ++i) all.push_back(push_key("k"));
+  auto first = lease(10);
+  EXPECT_EQ(ids_of(first), (ids{all[0], all[1], all[2]}));
+  ASSERT_TRUE(ack(first[1]));
+  auto next = lease(10);
+  EXPECT_EQ(ids_of(next), ids{all[3]});
+  ASSERT_TRUE(ack(first[0]));
+  ASSERT_TRUE(ack(first[2]));
+  ASSERT_TRUE(ack(next[0]));
+  EXPECT_EQ(drain(), (ids{all[4], all[5]}));
+}
+
+TEST_F(EngineKey, AHigherKeyConcurrencyIsUsedWhenTheNextOneEnds) {
+  ids all;
+  for (int i = 0; i < 4; ++i) all.push_back(push_key("k"));
+  configure({.key_concurrency = 2});
+  ASSERT_TRUE(ack(take_this(all[0])));
+  EXPECT_EQ(ids_of(lease(10)), (ids{all[1], all[2]}));
+}
+
+TEST_F(EngineKey, ManyKeysAreServedEachInItsOrder) {
+  options.window_jobs_max = 50;
+  constexpr std::size_t keys = 2000;
+  std::map<std::string, ids> pushed;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<job_spec> specs(keys);
+    for (std::size_t i = 0; i < keys; ++i) specs[i] = {.kind = "k", .key = std::to_string(i)};
+    auto all = e().push_many(specs).get();
+    for (std::size_t i = 0; i < keys; ++i) pushed[specs[i].key].push_back(all[i].value().id);
+  }
+  EXPECT_EQ(counts().held, 2 * keys);
+  std::map<std::string, ids> done;
+  for (;;) {
+    auto leased = try_lease({.max = 1000});
+    if (!leased) break;
+    std::vector<ack_item> acks;
+    for (const leased_job& l : *leased) {
+      done[l.it->spec.key].push_back(l.it->id);
+      acks.push_back({l.ref(), {}});
+    }
+    for (const auto& acked : e().ack_many(acks).get()) EXPECT_TRUE(acked);
+  }
+  EXPECT_EQ(done, pushed);
+}
+
+TEST_F(EngineKey, OrderAndExclusionOutliveACrash) {
+  const job_id a = push_key("k", retried_after(5s));
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  (void)take_this(a);
+  crash();
+  EXPECT_TRUE(state(a) == job_state::ready && state(b) == job_state::held);
+  const leased_job l = take_this(a);
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(fail(l));
+  crash();
+  EXPECT_TRUE(is_empty());
+  advance(5s);
+  ASSERT_TRUE(ack(take_this(a)));
+  crash();
+  EXPECT_EQ(drain(), (ids{b, c}));
+}
+
+TEST_F(EngineKey, ALeaseThatOutlivesAStopKeepsItsPlace) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  reopen();
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, OneThatIsDroppedFromAFullQueueLetsTheNextGo) {
+  configure({.capacity_jobs = 3, .when_full = overflow::drop_oldest});
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  const job_id other = push_key("other");  // drops a, the only one that is ready
+  EXPECT_FALSE(has(a));
+  EXPECT_EQ(drain(), (ids{b, c, other}));
+}
+
+TEST_F(EngineKey, TheLatestThatIsDroppedLetsTheNextGo) {
+  configure({.capacity_jobs = 2, .when_full = overflow::latest});
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");  // only a is ready: it goes
+  EXPECT_FALSE(has(a));
+  EXPECT_EQ(drain(), (ids{b, c}));
+}
+
+TEST_F(EngineKey, APurgeLeavesOnlyTheOneThatRuns) {
+  const job_id a = push_key("k");
+  for (int i = 0; i < 5; ++i) push_key("k");
+  const leased_job l = take_this(a);
+  EXPECT_EQ(e().purge("default").get().value(), 5U);
+  const job_id next = push_key("k");
+  EXPECT_EQ(state(next), job_state::held);
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{next});
+}
+
+TEST_F(EngineKey, APurgeOfAWholeLineLeavesTheKeyFree) {
+  for (int i = 0; i < 5; ++i) push_key("k");
+  EXPECT_EQ(e().purge("default").get().value(), 5U);
+  EXPECT_TRUE(is_empty());
+  const job_id next = push_key("k");
+  EXPECT_EQ(drain(), ids{next});
+}
+
+TEST_F(EngineKey, ARemovedHeadLetsTheNextGo) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  ASSERT_TRUE(e().remove(a).get());
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, AnAckThatFailsReleasesNobody) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  drive.fails(error_code::io_error);
+  EXPECT_FALSE(ack(l));
+  EXPECT_TRUE(is_empty());
+  drive.works();
+  advance(1s);
+  EXPECT_EQ(state(b), job_state::held);
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+// Several changes of one line in one commit.
+
+TEST_F(EngineKey, OneThatIsReleasedAndCancelledInOneCommitIsCancelled) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  const leased_job l = take_this(a);
+  in_one_commit([&] {
+    auto acked = e().ack(l.ref());
+    auto cancelled = e().cancel(b);
+    drive.let_go();
+    EXPECT_TRUE(acked.get());
+    EXPECT_TRUE(cancelled.get());
+  });
+  EXPECT_EQ(state(b), job_state::cancelled);
+  EXPECT_EQ(counts().held, 0U);
+  EXPECT_EQ(drain(), ids{c});
+}
+
+TEST_F(EngineKey, OneThatIsCancelledBeforeItsReleaseStaysCancelled) {
+  job_spec once;
+  once.retry = {.attempts_max = 1};
+  const job_id a = push_key("k", once);
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  (void)take_this(a);
+  in_one_commit([&] {
+    auto cancelled = e().cancel(b);  // staged first; then the lease runs out, and a is dead
+    time.advance(60s);
+    drive.let_go();
+    EXPECT_TRUE(cancelled.get());
+  });
+  EXPECT_EQ(state(a), job_state::dead);
+  EXPECT_EQ(state(b), job_state::cancelled);
+  EXPECT_EQ(drain(), ids{c});
+}
+
+TEST_F(EngineKey, OneThatIsReleasedAndRemovedInOneCommitIsGone) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id c = push_key("k");
+  const leased_job l = take_this(a);
+  in_one_commit([&] {
+    auto acked = e().ack(l.ref());
+    auto removed = e().remove(b);
+    auto purged = e().purge("default");
+    drive.let_go();
+    EXPECT_TRUE(acked.get());
+    EXPECT_TRUE(removed.get());
+    EXPECT_EQ(purged.get().value(), 1U);
+  });
+  EXPECT_FALSE(has(b));
+  EXPECT_FALSE(has(c));
+  EXPECT_EQ(counts().unfinished(), 0U);
+}
+
+TEST_F(EngineKey, OneThatIsPushedWhileTheKeyBecomesFreeIsNotStuck) {
+  const job_id a = push_key("k");
+  const leased_job l = take_this(a);
+  job_id first = 0;
+  job_id second = 0;
+  in_one_commit([&] {
+    auto held = begin_push({.key = "k"});
+    auto acked = e().ack(l.ref());
+    auto free = begin_push({.key = "k"});
+    drive.let_go();
+    first = held.get().value().id;
+    EXPECT_TRUE(acked.get());
+    second = free.get().value().id;
+  });
+  EXPECT_EQ(drain(), (ids{first, second}));
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing

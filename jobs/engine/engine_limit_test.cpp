@@ -1,0 +1,374 @@
+// Limits: rates, concurrency, weights between queues, rates of keys.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "jobs/engine/testing/engine_words.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class EngineLimit : public engine_words {
+ protected:
+  // Jobs that start now.
+  std::size_t start_all(const std::string& queue = "default") {
+    auto leased = try_lease({.queues = {queue}, .max = 1000});
+    return leased ? leased->size() : 0;
+  }
+  void push_many(std::size_t count, const std::string& queue = "default") {
+    const std::vector<job_spec> specs(count, {.queue = queue, .kind = "k"});
+    for (const auto& pushed : e().push_many(specs).get()) ASSERT_TRUE(pushed);
+  }
+  // Starts so many, one lease after the other; how many of each queue.
+  std::map<std::string, int> take_from(std::vector<std::string> queues, int count,
+                                       std::size_t max = 1) {
+    std::map<std::string, int> taken;
+    for (int n = 0; n < count;) {
+      auto leased = try_lease({.queues = queues, .max = max});
+      if (!leased) break;
+      std::vector<ack_item> acks;
+      for (const leased_job& l : *leased) {
+        ++taken[l.it->spec.queue];
+        ++n;
+        acks.push_back({l.ref(), {}});
+      }
+      for (const auto& acked : e().ack_many(acks).get()) EXPECT_TRUE(acked);
+    }
+    return taken;
+  }
+};
+
+TEST_F(EngineLimit, ARateIsKeptExactly) {
+  configure({.rate = 100, .rate_burst = 1});
+  push_many(1000);
+  std::size_t started = start_all();
+  EXPECT_EQ(started, 1U);
+  for (int ms = 1; ms <= 2000; ++ms) {
+    time.advance(1ms);
+    started += start_all();
+    ASSERT_EQ(started, 1U + static_cast<std::size_t>(ms / 10)) << ms << " ms";
+  }
+}
+
+TEST_F(EngineLimit, ABurstIsAllowedAfterAPause) {
+  configure({.rate = 10, .rate_burst = 5});
+  push_many(100);
+  EXPECT_EQ(start_all(), 5U);
+  EXPECT_EQ(start_all(), 0U);
+  time.advance(100ms);
+  EXPECT_EQ(start_all(), 1U);
+  time.advance(10min);
+  EXPECT_EQ(start_all(), 5U);  // never more than the burst
+  time.advance(250ms);
+  EXPECT_EQ(start_all(), 2U);
+  time.advance(50ms);
+  EXPECT_EQ(start_all(), 1U);
+}
+
+TEST_F(EngineLimit, WithoutABurstATenthOfASecondIsAllowed) {
+  configure({.rate = 200});
+  push_many(100);
+  EXPECT_EQ(start_all(), 20U);
+  configure({.rate = 5});
+  EXPECT_EQ(start_all(), 1U);
+}
+
+TEST_F(EngineLimit, ATinyRateIsARateToo) {
+  push_many(3);
+  configure({.rate = 1e-300, .rate_burst = 1});
+  EXPECT_EQ(start_all(), 1U);
+  configure({.rate = 1e-9, .rate_burst = 1});
+  EXPECT_EQ(start_all(), 1U);
+  time.advance(24h * 300);
+  EXPECT_EQ(start_all(), 0U);
+  configure({.rate = 1e-3, .rate_burst = 10'000'000});
+  EXPECT_EQ(start_all(), 1U);
+}
+
+TEST_F(EngineLimit, WaitingWorkersAreServedWhenTheRateAllowsIt) {
+  configure({.rate = 10, .rate_burst = 1});
+  push_many(10);
+  EXPECT_EQ(start_all(), 1U);
+  auto first = e().lease({});
+  auto second = e().lease({});
+  settle();
+  const std::uint64_t commits = e().stats().commits;
+  time.advance(99ms);
+  settle();
+  EXPECT_FALSE(first.is_ready());
+  time.advance(1ms);
+  EXPECT_TRUE(first.get());
+  settle();
+  EXPECT_FALSE(second.is_ready());
+  time.advance(100ms);
+  EXPECT_TRUE(second.get());
+  EXPECT_EQ(e().stats().commits, commits) << "a rate costs no commits";
+}
+
+TEST_F(EngineLimit, AJobThatArrivesStartsWhenTheRateAllowsIt) {
+  configure({.rate = 10, .rate_burst = 1});
+  push();
+  EXPECT_EQ(start_all(), 1U);
+  auto waits = e().lease({});
+  push();
+  settle();
+  EXPECT_FALSE(waits.is_ready());
+  time.advance(100ms);
+  EXPECT_TRUE(waits.get());
+}
+
+TEST_F(EngineLimit, APausedQueueIsPausedWhateverItsRateAllows) {
+  configure({.rate = 10, .rate_burst = 1});
+  push_many(3);
+  EXPECT_EQ(start_all(), 1U);
+  auto waits = e().lease({});
+  configure({.paused = true});
+  advance(10s);
+  EXPECT_FALSE(waits.is_ready());
+  configure({.paused = false});
+  EXPECT_TRUE(waits.get());
+}
+
+TEST_F(EngineLimit, PausingGivesNoNewBurst) {
+  configure({.rate = 1, .rate_burst = 3});
+  push_many(10);
+  EXPECT_EQ(start_all(), 3U);
+  configure({.paused = true});
+  configure({.paused = false});
+  EXPECT_EQ(start_all(), 0U);
+  configure({.rate = 2});
+  EXPECT_EQ(start_all(), 3U);
+}
+
+TEST_F(EngineLimit, AChangedRateIsHeardByThoseWhoWait) {
+  configure({.rate = 0.001, .rate_burst = 1});
+  push_many(3);
+  EXPECT_EQ(start_all(), 1U);
+  auto waits = e().lease({});
+  settle();
+  EXPECT_FALSE(waits.is_ready());
+  configure({.rate = 0});
+  EXPECT_TRUE(waits.get());
+  EXPECT_EQ(start_all(), 1U);
+}
+
+TEST_F(EngineLimit, ConcurrencyIsFreedByEveryEnd) {
+  configure({.lease_for = 10s, .concurrency = 2});
+  push_many(20);
+  auto running = lease(10);
+  ASSERT_EQ(running.size(), 2U);
+  EXPECT_EQ(start_all(), 0U);
+  const lease_request one;
+  future<result<std::vector<leased_job>>> waits = e().lease(one);
+  const auto next_after = [&](const std::function<void()>& ends) {
+    EXPECT_FALSE(waits.is_ready());
+    ends();
+    const auto got = waits.get();
+    EXPECT_TRUE(got);
+    running.push_back(got->front());
+    waits = e().lease(one);
+    settle();
+  };
+  next_after([&] { EXPECT_TRUE(ack(running[0])); });
+  next_after([&] { EXPECT_TRUE(fail(running[1])); });
+  next_after([&] { EXPECT_TRUE(e().cancel(running[2].it->id).get()); });
+  next_after([&] { EXPECT_TRUE(e().release(running[3].ref(), {.delay = 1h}).get()); });
+  next_after([&] { EXPECT_TRUE(e().release(running[4].ref()).get()); });
+  EXPECT_EQ(e().queue("default")->counts.running, 2U);
+  settle();
+  time.advance(10s);  // both leases run out: one for the call that waits
+  EXPECT_TRUE(waits.get());
+  EXPECT_EQ(start_all(), 1U);
+}
+
+TEST_F(EngineLimit, AHigherConcurrencyIsHeardByThoseWhoWait) {
+  configure({.concurrency = 1});
+  push_many(3);
+  EXPECT_EQ(start_all(), 1U);
+  auto waits = e().lease({});
+  configure({.concurrency = 2});
+  EXPECT_TRUE(waits.get());
+}
+
+// Shares.
+
+TEST_F(EngineLimit, WeightsAreKept) {
+  configure({.weight = 1}, "a");
+  configure({.weight = 3}, "b");
+  push_many(4000, "a");
+  push_many(4000, "b");
+  const auto taken = take_from({"a", "b"}, 4000);
+  EXPECT_NEAR(taken.at("a"), 1000, 20);
+  EXPECT_NEAR(taken.at("b"), 3000, 60);
+  const auto many = take_from({"b", "a"}, 800, 50);
+  EXPECT_NEAR(many.at("a"), 200, 8);
+}
+
+TEST_F(EngineLimit, AQueueThatComesLateNeitherWaitsNorCatchesUp) {
+  configure({.weight = 1}, "a");
+  configure({.weight = 1}, "late");
+  push_many(3000, "a");
+  EXPECT_EQ(take_from({"a", "late"}, 1000).at("a"), 1000);
+  push_many(500, "late");
+  const auto taken = take_from({"a", "late"}, 200);
+  EXPECT_NEAR(taken.at("a"), 100, 2);
+  EXPECT_NEAR(taken.at("late"), 100, 2);
+}
+
+TEST_F(EngineLimit, QueuesThatOthersEmptyDoNotDisturbTheShares) {
+  push_many(3000, "busy");
+  push_many(300, "a");
+  push_many(300, "b");
+  std::map<std::string, int> taken;
+  for (int i = 0; i < 100; ++i) {
+    take_from({"busy"}, 7);
+    for (const auto& [name, n] : take_from({"a", "b"}, 1)) taken[name] += n;
+  }
+  EXPECT_NEAR(taken["a"], 50, 1);
+  EXPECT_NEAR(taken["b"], 50, 1);
+  // And together with the one that is far ahead, nobody starves.
+  const auto all = take_from({"busy", "a", "b"}, 90);
+  for (const char* const q : {"busy", "a", "b"}) EXPECT_NEAR(all.at(q), 30, 2) << q;
+}
+
+TEST_F(EngineLimit, ManyQueuesEachGetTheirTurn) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) {
+    names.push_back("q" + std::to_string(i));
+    push_many(5, names.back());
+  }
+  const auto taken = take_from(names, 300, 7);
+  ASSERT_EQ(taken.size(), 100U);
+  for (const auto& [name, n] : taken) EXPECT_NEAR(n, 3, 1) << name;
+}
+
+TEST_F(EngineLimit, StrictTakesFromTheFirstThatHasJobs) {
+  push_many(2, "second");
+  push_many(2, "first");
+  std::vector<std::string> order;
+  for (int i = 0; i < 4; ++i) {
+    auto l = try_lease({.queues = {"first", "second"}, .pick = lease_request::order::strict});
+    ASSERT_TRUE(l);
+    order.push_back(l->front().it->spec.queue);
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"first", "first", "second", "second"}));
+}
+
+TEST_F(EngineLimit, AQueueAtItsLimitLeavesTheOthersToBeTaken) {
+  configure({.rate = 1, .rate_burst = 1}, "slow");
+  configure({.concurrency = 1}, "narrow");
+  for (const char* const q : {"slow", "narrow", "free"}) push_many(10, q);
+  auto leased = try_lease({.queues = {"slow", "narrow", "free"}, .max = 30});
+  ASSERT_TRUE(leased);
+  EXPECT_EQ(leased->size(), 12U);
+}
+
+// Rates of keys.
+
+TEST_F(EngineLimit, AKeyBeyondItsRateIsPutOff) {
+  configure({.key_rate = 10, .key_burst = 1});
+  const job_id a = push({.key = "k"});
+  const job_id b = push({.key = "k"});
+  const job_id c = push({.key = "k"});
+  const job_id other = push({.key = "other"});
+  EXPECT_EQ(drain(), (ids{a, other}));
+  settle();
+  EXPECT_EQ(state(b), job_state::scheduled);
+  EXPECT_EQ(get(b).due_at, time.now() + 100ms);
+  EXPECT_EQ(state(c), job_state::held);
+  advance(99ms);
+  EXPECT_TRUE(is_empty());
+  advance(1ms);
+  EXPECT_EQ(drain(), ids{b});
+  settle();
+  EXPECT_EQ(get(c).due_at, time.now() + 100ms);
+  advance(100ms);
+  EXPECT_EQ(drain(), ids{c});
+}
+
+TEST_F(EngineLimit, AWaitingWorkerGetsTheJobThatWasPutOff) {
+  configure({.key_rate = 2, .key_burst = 1});
+  push({.key = "k"});
+  const job_id b = push({.key = "k"});
+  ASSERT_TRUE(ack(take()));
+  auto waits = e().lease({});
+  settle();
+  EXPECT_EQ(state(b), job_state::scheduled);
+  advance(500ms);
+  const auto got = waits.get();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(ids_of(*got), ids{b});
+}
+
+TEST_F(EngineLimit, TheRateOfAKeyHoldsOverTime) {
+  configure({.key_concurrency = 5, .key_rate = 20, .key_burst = 4});
+  for (int i = 0; i < 60; ++i) push({.key = "k"});
+  std::size_t started = drain().size();
+  EXPECT_EQ(started, 4U);
+  std::vector<job_id> order;
+  // Steps that are no whole milliseconds: what is put off is back a little early or late.
+  for (int i = 0; i < 200; ++i) {
+    advance(10'100us);
+    for (const job_id id : drain()) order.push_back(id);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(order));
+  EXPECT_NEAR(static_cast<double>(order.size()), 2.02 * 20, 2);
+}
+
+TEST_F(EngineLimit, JobsThatWerePutOffOutliveACrash) {
+  configure({.key_rate = 1, .key_burst = 1});
+  push({.key = "k"});
+  const job_id b = push({.key = "k"});
+  const job_id c = push({.key = "k"});
+  EXPECT_EQ(drain().size(), 1U);
+  settle();
+  crash();
+  EXPECT_EQ(state(b), job_state::scheduled);
+  EXPECT_TRUE(is_empty());
+  advance(1s);
+  EXPECT_EQ(drain(), ids{b});
+  advance(1s);
+  EXPECT_EQ(drain(), ids{c});
+}
+
+TEST_F(EngineLimit, AJobThatCouldNotBePutOffIsThereWhenTheStoreWorksAgain) {
+  configure({.key_rate = 1, .key_burst = 1});
+  push({.key = "k"});
+  const job_id b = push({.key = "k"});
+  ASSERT_TRUE(ack(take()));
+  auto waits = e().lease({});
+  settle();
+  ASSERT_TRUE(e().retry(b).get());  // put off once more
+  drive.fails(error_code::io_error);
+  settle();
+  advance(1s);
+  const std::uint64_t errors = e().stats().commit_errors;
+  advance(10ms);
+  EXPECT_LE(e().stats().commit_errors, errors + 1) << "a store that fails is left in peace";
+  drive.works();
+  advance(2s);
+  const auto got = waits.get();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(ids_of(*got), ids{b});
+}
+
+TEST_F(EngineLimit, AJobThatWasPutOffCanBeCancelled) {
+  configure({.key_rate = 1, .key_burst = 1});
+  push({.key = "k"});
+  const job_id b = push({.key = "k"});
+  const job_id c = push({.key = "k"});
+  EXPECT_EQ(drain().size(), 1U);
+  ASSERT_TRUE(e().cancel(b).get());
+  EXPECT_EQ(state(b), job_state::cancelled);
+  for (int i = 0; i < 4 && has(c); ++i) {
+    advance(1s);
+    drain();
+  }
+  EXPECT_FALSE(has(c));
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
