@@ -1,0 +1,23 @@
+#include "jobs/auth/identity.hpp"
+
+namespace sluice::jobs {
+
+error identity::refusal(role what) const {
+  return {error_code::forbidden,
+          "this needs the role " + std::string(to_string(what)) + ", and the token " +
+              std::string(id()) + " has " +
+              (token_ == nullptr ? std::string("every role") : to_string(token_->roles))};
+}
+
+error identity::refusal(role what, std::string_view queue) const {
+  if (!may(what)) {
+    error why = refusal(what);
+    why.message += "; the queue is '" + std::string(queue) + "'";
+    return why;
+  }
+  return {error_code::forbidden, "the token " + std::string(id()) + " has the role " +
+                                     std::string(to_string(what)) + ", but not for the queue '" +
+                                     std::string(queue) + "'"};
+}
+
+}  // namespace sluice::jobs
