@@ -63,7 +63,7 @@ TEST_F(HttpBadRequest, IsToldWhichParameterIsWrong) {
   EXPECT_NE(why("/v1/jobs?state=asleep").find("state"), std::string::npos);
   EXPECT_EQ(why("/v1/jobs?colour=red"),
             "unknown parameter 'colour' in the query; known are queue, "
-            "state, kind, after, limit");
+            "state, kind, batch, after, limit");
   EXPECT_NE(why("/v1/jobs?limit=1&limit=2").find("twice"), std::string::npos);
   EXPECT_NE(why("/v1/jobs?kind=%zz").find("%"), std::string::npos);
   EXPECT_NE(why("/v1/jobs/1?wait=soon").find("wait"), std::string::npos);

@@ -157,9 +157,28 @@ TEST_F(HttpMetrics, HaveEveryNumberOfTheEngine) {
                            "sluice_commits_total",         "sluice_committed_changes_total",
                            "sluice_commit_errors_total",   "sluice_waiting_leases",
                            "sluice_waiting_pushes",        "sluice_jobs_running",
-                           "sluice_window_jobs",           "sluice_window_bytes"}) {
+                           "sluice_window_jobs",           "sluice_window_bytes",
+                           "sluice_jobs_held_total",       "sluice_jobs_released_total",
+                           "sluice_jobs_skipped_total",    "sluice_cron_runs_total",
+                           "sluice_webhooks_total",        "sluice_events_total"}) {
     EXPECT_EQ(m.value(name), 0) << name;
   }
+}
+
+TEST_F(HttpMetrics, ShowWhatWaitsAndWhatIsLimited) {
+  start();
+  ask("PATCH", "/v1/queues/default", R"({"rate":2.5,"concurrency":7,"weight":3})");
+  push(R"({"kind":"a"})");
+  push(R"({"kind":"b","after":[1]})");
+  ask("PUT", "/v1/crons/c", R"({"schedule":"@yearly","job":{"kind":"k","queue":"other"}})");
+  ask("POST", "/v1/crons/c/run");
+  const exposition m(ask("GET", "/metrics").body);
+  EXPECT_EQ(m.value("sluice_queue_jobs", {{"queue", "default"}, {"state", "held"}}), 1);
+  EXPECT_EQ(m.value("sluice_queue_rate_limit", {{"queue", "default"}}), 2.5);
+  EXPECT_EQ(m.value("sluice_queue_concurrency_limit", {{"queue", "default"}}), 7);
+  EXPECT_EQ(m.value("sluice_queue_weight", {{"queue", "default"}}), 3);
+  EXPECT_EQ(m.value("sluice_jobs_held_total"), 1);
+  EXPECT_GE(m.value("sluice_events_total"), 2);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr std::size_t refusals_max = 64;
 // After an error of accept that will last a while, such as too many open files.
 constexpr auto accept_pause = std::chrono::milliseconds(100);
 
-result<tcp::endpoint> endpoint_of(const http_server_options& o) {
+result<tcp::endpoint> endpoint_of(const http_server_options& o, unix_time now) {
   boost_error ec;
   const auto address =
       boost::asio::ip::make_address(o.address == "localhost" ? "127.0.0.1" : o.address, ec);
@@ -31,11 +31,19 @@ result<tcp::endpoint> endpoint_of(const http_server_options& o) {
     return error{error_code::invalid, "cannot listen on '" + o.address +
                                           "': expected an address such as 127.0.0.1 or ::1"};
   }
-  if (!address.is_loopback()) {
+  if (address.is_loopback()) return tcp::endpoint(address, o.port);
+  const std::string who = "cannot listen on " + o.address + ", where other machines reach it, ";
+  if (!o.tokens || !o.tokens->has_usable(now)) {
     return error{error_code::invalid,
-                 "cannot listen on " + o.address +
-                     ": authentication does not exist yet, so the server listens on loopback only "
-                     "(127.0.0.1 or ::1)"};
+                 who +
+                     "without a token that can be used; make one: sluice token create --name me "
+                     "--role admin"};
+  }
+  if (!o.tls && !o.insecure_http) {
+    return error{error_code::invalid,
+                 who +
+                     "without TLS: tokens and jobs would be there for all to read; set tls.cert "
+                     "and tls.key, or http.insecure = true if a proxy or the network sees to it"};
   }
   return tcp::endpoint(address, o.port);
 }
@@ -51,6 +59,13 @@ class http_server::impl {
   void close_intake();
   void stop(const wait_limits& limits);
   std::size_t connections() const { return static_cast<std::size_t>(state_.connections()); }
+  void use_tokens(std::optional<token_set> tokens) { state_.tokens.publish(std::move(tokens)); }
+  result<tls_certificate> reload_tls();
+  std::optional<tls_certificate> certificate() const {
+    const auto now = state_.tls.load();
+    if (*now == nullptr) return std::nullopt;
+    return (*now)->certificate();
+  }
 
  private:
   void_result listen(const tcp::endpoint& where);
@@ -69,8 +84,11 @@ class http_server::impl {
 
 result<std::uint16_t> http_server::impl::start(engine& jobs) {
   check(loops_.empty(), "sluice::jobs::http_server", "to be started once");
-  const auto where = endpoint_of(state_.options);
+  const auto where = endpoint_of(state_.options, state_.time.now());
   if (!where) return where.error();
+  if (state_.options.tls) {
+    if (auto loaded = reload_tls(); !loaded) return loaded.error();
+  }
   for (std::size_t i = 0; i < state_.options.threads; ++i) {
     loops_.push_back(std::make_unique<http::loop>(state_, jobs, *state_.counts[i], i + 1));
   }
@@ -84,6 +102,17 @@ result<std::uint16_t> http_server::impl::start(engine& jobs) {
   accept();
   for (const auto& l : loops_) l->start();
   return port;
+}
+
+result<tls_certificate> http_server::impl::reload_tls() {
+  if (!state_.options.tls) {
+    return error{error_code::invalid, "there is no certificate to load: this server has no TLS"};
+  }
+  auto loaded = http::tls_context::load(*state_.options.tls, state_.time.now());
+  if (!loaded) return loaded.error();
+  tls_certificate shown = (*loaded)->certificate();
+  state_.tls.publish(*std::move(loaded));
+  return shown;
 }
 
 void_result http_server::impl::listen(const tcp::endpoint& where) {
@@ -125,7 +154,7 @@ void http_server::impl::take(tcp::socket socket, std::size_t which) {
   const bool is_over = open >= state_.options.connections_max;
   (is_over ? home.counts().refused : home.counts().accepted).fetch_add(1, relaxed);
   if (open >= state_.options.connections_max + refusals_max) return;  // closes it
-  auto made = std::make_shared<http::connection>(home, std::move(socket));
+  auto made = std::make_shared<http::connection>(home, std::move(socket), *state_.tls.load());
   home.counts().open.fetch_add(1, relaxed);
   home.run_soon([&home, made = std::move(made), is_over] {
     home.add(made);
@@ -183,6 +212,18 @@ void http_server::close_intake() {
 
 void http_server::stop(const wait_limits& limits) {
   impl_->stop(limits);
+}
+
+void http_server::use_tokens(std::optional<token_set> tokens) {
+  impl_->use_tokens(std::move(tokens));
+}
+
+result<tls_certificate> http_server::reload_tls() {
+  return impl_->reload_tls();
+}
+
+std::optional<tls_certificate> http_server::certificate() const {
+  return impl_->certificate();
 }
 
 std::size_t http_server::connections() const {

@@ -14,7 +14,10 @@
 // Backpressure: of one connection at most `pipelined_max` requests are under way, and a body of
 // many jobs is read as it is pushed; what all bodies take together is bounded. Beyond that the
 // socket is not read, so TCP slows the sender.
-// Listens on loopback only: there is no authentication.
+// Who may ask: with `tokens` every route but /healthz and /readyz wants one with the role and the
+// queues that it takes. Beyond loopback it listens only with a token that can be used, and with TLS
+// unless it is told that plain HTTP will do (a proxy has TLS, or the network is trusted).
+// TLS: a certificate that is loaded anew is for new connections; those that are open go on.
 // The engine must outlive the server's `stop` (or destruction), and must not be stopped before it.
 // Cost: one thread for each loop; idle, no CPU. See benchmarks/server.
 // Limits: all in the options.
@@ -27,10 +30,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "jobs/auth/token_set.hpp"
 #include "jobs/engine/engine.hpp"
+#include "jobs/http/http_security.hpp"
 #include "jobs/model/result.hpp"
 #include "jobs/model/time.hpp"
 #include "sluice/sync/waiter.hpp"
@@ -38,11 +46,23 @@
 namespace sluice::jobs {
 
 struct http_server_options {
-  std::string address = "127.0.0.1";  // or "::1", or "localhost"
+  std::string address = "127.0.0.1";  // or any other of this machine, or "localhost"
   std::uint16_t port = 7433;          // zero: any that is free
   std::size_t threads = 1;
   time_source* time = nullptr;  // of `delay` and of dates; null: real_time()
   std::string version{};        // for /metrics; empty: none
+
+  std::optional<token_set> tokens{};  // none: nobody is asked for one
+  std::optional<tls_files> tls{};     // none: plain HTTP
+  bool insecure_http = false;         // plain HTTP also beyond loopback
+  std::vector<std::string> hosts{};   // names that requests may call this server by
+  // A token that is not known is answered after this time, and its connection ends.
+  milliseconds wrong_token_delay{200};
+  // Called on the server's threads; must be short.
+  std::function<void(const audit_entry&)> on_audit{};
+  std::function<void(const intrusion_notice&)> on_intrusion{};
+  // Appends to what /metrics shows, in the same form.
+  std::function<void(std::string& out)> more_metrics{};
 
   // Bounds on what one client can take.
   std::size_t connections_max = 10'000;
@@ -58,7 +78,8 @@ struct http_server_options {
   std::size_t unsent_bytes_max = std::size_t{1} << 20;  // answers that a client does not read
 
   milliseconds idle_time{75'000};  // between requests
-  milliseconds head_time{10'000};  // from the first byte of a request to the end of its headers
+  milliseconds head_time{10'000};  // from the first byte of a request to the end of its headers;
+                                   // and for the beginning of TLS
   milliseconds body_time{60'000};  // for a body, and for an answer to be taken; and again whenever
                                    // as much has come as this rate brings in that time
   std::size_t body_bytes_per_second = 1024;
@@ -76,8 +97,8 @@ class http_server {
   http_server& operator=(const http_server&) = delete;
   ~http_server();  // as stop()
 
-  // Once. The port it listens on, or why it cannot: invalid (the address), unavailable (in use, or
-  // what the system says).
+  // Once. The port it listens on, or why it cannot: invalid (the address, the certificate, no token
+  // that can be used), unavailable (in use, or what the system says).
   result<std::uint16_t> start(engine& jobs);
 
   // /readyz says 503, and so does whatever is not about a lease that is open, or about the server
@@ -87,6 +108,14 @@ class http_server {
   // close_intake, takes no connections any more, answers what is under way, closes; what is left at
   // the limit is cut off.
   void stop(const wait_limits& limits = {});
+
+  // From the next request on.
+  void use_tokens(std::optional<token_set> tokens);
+  // Reads the certificate and the key again, for connections from now on. An error says what is
+  // wrong with them, and those that were there stay.
+  result<tls_certificate> reload_tls();
+  // What is shown now; none: plain HTTP.
+  std::optional<tls_certificate> certificate() const;
 
   // Connections that are open now.
   std::size_t connections() const;

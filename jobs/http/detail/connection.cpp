@@ -19,7 +19,7 @@ constexpr std::size_t body_bytes_free = std::size_t{64} << 10;
 
 void clear_keeping_little(std::string& s) {
   if (s.capacity() > buffer_bytes_kept) {
-    s = std::string();
+    std::string().swap(s);  // an assignment would keep the memory
   } else {
     s.clear();
   }
@@ -27,18 +27,28 @@ void clear_keeping_little(std::string& s) {
 
 }  // namespace
 
-connection::connection(loop& home, tcp::socket socket)
-    : loop_(home), socket_(std::move(socket)), slots_(2), since_(seam::now()) {}
+connection::connection(loop& home, tcp::socket socket, std::shared_ptr<const tls_context> tls)
+    : loop_(home),
+      client_(std::move(socket), std::move(tls)),
+      shaking_(client_.is_secure()),
+      slots_(2),
+      since_(seam::now()) {}
 
 void connection::begin() {
   boost_error ignored;
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(tcp::no_delay(true), ignored);
+  client_.socket().non_blocking(true, ignored);
+  client_.socket().set_option(tcp::no_delay(true), ignored);
   loop_.touch(*this);
 }
 
 void connection::begin_refused() {
   begin();
+  // What is said before TLS has begun is not understood.
+  one_too_many_ = shaking_;
+  if (!shaking_) refuse_as_one_too_many();
+}
+
+void connection::refuse_as_one_too_many() {
   number_ = open_slot();
   is_last_ = true;
   ticket(shared_from_this(), number_)
@@ -47,10 +57,42 @@ void connection::begin_refused() {
                    " connections already, which is the limit; try again later"});
 }
 
+bool connection::shake() {
+  is_readable_ = false;
+  switch (client_.handshake()) {
+    case stream::step::done:
+      shaking_ = false;
+      is_readable_ = true;  // a request may have come with the last of it
+      since_ = seam::now();
+      if (one_too_many_) refuse_as_one_too_many();
+      return true;
+    case stream::step::plain_text:
+      shaking_ = false;
+      client_.become_plain();
+      number_ = open_slot();
+      is_last_ = true;
+      ticket(shared_from_this(), number_)
+          .refuse({error_code::invalid, "this port speaks TLS: use https:// in place of http://"});
+      return true;
+    case stream::step::wants_read:
+      wait_readable();
+      break;
+    case stream::step::wants_write:
+      if (!waits_writable_) wait_writable();
+      break;
+    case stream::step::failed:
+      close();
+      return false;
+  }
+  set_deadline();
+  return false;
+}
+
 // Until nothing moves any more: writing makes room for reading, reading may answer at once. Others
 // have their turn after so many reads.
 void connection::pump() {
   touched_ = false;
+  if (closed_ || (shaking_ && !shake())) return;
   int reads_left = 16;
   bool moved = true;
   while (moved && !closed_) {
@@ -59,18 +101,18 @@ void connection::pump() {
     const std::size_t used = rest_.empty() ? 0 : consume_rest();
     moved = moved || used > 0;
     if (used > 0 || !is_readable_ || !wants_to_read()) continue;
-    if (reads_left-- == 0) {
-      is_readable_ = false;
-      break;
-    }
+    if (reads_left-- == 0) break;
     on_readable();
     moved = true;
   }
+  let_parts_go_on();
   if (!closed_ && has_finished() && !lingers_) begin_linger();
   if (reads_no_more()) forget_what_is_read();
   if ((lingers_ || listens_for_the_end()) && is_readable_ && !closed_) on_readable();
   if (closed_) return;
-  if (lingers_ || listens_for_the_end() || wants_to_read()) wait_readable();
+  if (lingers_ || listens_for_the_end() || wants_to_read()) {
+    is_readable_ ? read_on_soon() : wait_readable();
+  }
   set_deadline();
 }
 
@@ -83,7 +125,7 @@ bool connection::wants_to_read() const noexcept {
   // The request that is being read has its slot already, from when its head was seen until it was
   // answered, which may be before its body is over.
   const std::size_t others = slots_open() - (head_done_ && number_ >= first_ ? 1 : 0);
-  return others < o.pipelined_max && out_.size() - sent_ <= o.unsent_bytes_max;
+  return others < o.pipelined_max && out_.size() <= o.unsent_bytes_max;
 }
 
 // Of a request that is never read to its end nothing may be left that has a deadline.
@@ -98,26 +140,41 @@ void connection::forget_what_is_read() {
 void connection::wait_readable() {
   if (waits_readable_ || is_readable_) return;
   waits_readable_ = true;
-  socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](const boost_error& ec) {
-    me->waits_readable_ = false;
-    if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
-    me->is_readable_ = true;
-    me->loop_.touch(*me);
-    me->loop_.run_touched();
+  client_.socket().async_wait(tcp::socket::wait_read,
+                              [me = shared_from_this()](const boost_error& ec) {
+                                me->waits_readable_ = false;
+                                if (me->closed_ || ec == boost::asio::error::operation_aborted)
+                                  return;
+                                me->is_readable_ = true;
+                                me->loop_.touch(*me);
+                                me->loop_.run_touched();
+                              });
+}
+
+// After others had their turn. It does not wait for the socket: what there is to read may be inside
+// of TLS already.
+void connection::read_on_soon() {
+  if (std::exchange(reads_soon_, true)) return;
+  loop_.run_soon([me = shared_from_this()] {
+    me->reads_soon_ = false;
+    if (!me->closed_) me->loop_.touch(*me);
   });
 }
 
 void connection::on_readable() {
   boost_error ec;
   char* const buffer = loop_.read_buffer();
-  const std::size_t n = socket_.read_some(boost::asio::buffer(buffer, loop::read_bytes), ec);
+  const std::size_t n = client_.read_some(buffer, loop::read_bytes, ec);
   is_readable_ = false;
-  if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) return;
+  if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
+    if (client_.read_wants_write() && !waits_writable_) wait_writable();
+    return;
+  }
   if (ec == boost::asio::error::eof) return end_of_input();
   if (ec) return close();
   loop_.counts().bytes_in.fetch_add(n, relaxed);
+  is_readable_ = n == loop::read_bytes || client_.has_more();  // a full buffer: there is more
   if (lingers_ || reads_no_more()) return;
-  is_readable_ = n == loop::read_bytes;  // a full buffer: there is more
   if (rest_.empty()) {
     const std::size_t used = consume({buffer, n});
     rest_.assign(buffer + used, n - used);
@@ -162,7 +219,8 @@ std::size_t connection::consume(std::string_view in) {
 // False: more bytes are needed, or no more are wanted.
 bool connection::parse_some(std::string_view in, std::size_t& used) {
   if (!parser_) {
-    parser_.emplace(static_cast<std::uint32_t>(loop_.server().options.head_bytes_max));
+    parser_.emplace(static_cast<std::uint32_t>(loop_.server().options.head_bytes_max),
+                    loop_.server().options.hosts);
     since_ = seam::now();
   }
   boost_error ec;
@@ -238,6 +296,7 @@ void connection::begin_request() {
   number_ = open_slot();
   at(number_).without_body = head.method == method::head;
   at(number_).is_last = !parser_->keep_alive();
+  at(number_).is_old = head.is_old;
   refused_ = false;
   routed_ = {};
   parser_->use_body(request_parser::body_use::discard, o.body_bytes_max);
@@ -246,7 +305,7 @@ void connection::begin_request() {
   if (head.foreign_host) {
     return refuse_early(
         invalid("the Host of this request is a name that is not this machine's own; "
-                "use localhost or an address"),
+                "use localhost or an address, or let the server know the name (http.hosts)"),
         421);
   }
   // A browser sends what any page tells it to, and bodies that are not called JSON without asking.
@@ -260,6 +319,7 @@ void connection::begin_request() {
     const error_code code = routed_.status == 404 ? error_code::not_found : error_code::invalid;
     return refuse_early({code, routed_.detail}, routed_.status, allow);
   }
+  if (routed_.to != nullptr && !is_authorized()) return;
   if (loop_.server().is_closing() && routed_.to != nullptr &&
       routed_.to->while_closing == closing_rule::refused) {
     return refuse_early({error_code::shutting_down, "the server is shutting down"}, 0);
@@ -301,11 +361,70 @@ void connection::begin_request() {
   if (head.expects_continue && !parser_->is_done()) at(number_).bytes = go_on;
 }
 
+// Who asks, and whether they may; in which queues is for the handler to know.
+bool connection::is_authorized() {
+  who_ = identity();
+  const access needs = routed_.to->needs;
+  if (needs == access::open) return true;
+  const auto rules = loop_.server().tokens.load();
+  if (!rules->has_value()) {
+    note_for_audit();
+    return true;
+  }
+  const std::string_view shown = parser_->head().bearer;
+  if (shown.empty()) {
+    refuse_early({error_code::unauthenticated,
+                  parser_->head().has_authorization
+                      ? "the Authorization header must be one token: Bearer slk_ID_SECRET"
+                      : "this needs a token, in the header Authorization: Bearer slk_ID_SECRET"},
+                 401, "WWW-Authenticate: Bearer\r\n");
+    return false;
+  }
+  auto known = (*rules)->authenticate(shown, loop_.server().time.now());
+  if (!known) {
+    refuse_token(known.error());
+    return false;
+  }
+  who_ = *std::move(known);
+  note_for_audit();
+  if (const role needed = role_of(needs); !who_.may(needed)) {
+    refuse_early(who_.refusal(needed), 403);
+    return false;
+  }
+  return true;
+}
+
+// Whoever tries tokens has one try for each connection, and waits for its answer.
+void connection::refuse_token(const error& why) {
+  loop_.server().note_intrusion(client_address());
+  at(number_).held_until = seam::now() + loop_.server().options.wrong_token_delay;
+  is_last_ = true;
+  refuse_early(why, 401, "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n");
+}
+
+void connection::note_for_audit() {
+  if (!is_audited(*routed_.to) || !loop_.server().options.on_audit) return;
+  slot& s = at(number_);
+  s.who = who_.id();
+  s.from = client_address();
+  // Without the query: what is in there may be somebody's secret.
+  s.act =
+      std::string(to_string(parser_->head().method)) + " " + std::string(parser_->head().path());
+}
+
+std::string connection::client_address() {
+  boost_error ec;
+  const auto end = client_.socket().remote_endpoint(ec);
+  return ec ? "unknown" : end.address().to_string();
+}
+
 void connection::begin_stream() {
   call c{loop_.server(), loop_.jobs(), parser_->head(), {}, ticket(shared_from_this(), number_)};
+  c.who = who_;
   const auto asked = read_push_parameters(c);
   if (!asked) return refuse_early(asked.error(), 0);
-  stream_ = std::make_shared<ndjson_push>(loop_.server(), loop_.jobs(), std::move(c.to), *asked);
+  stream_ =
+      std::make_shared<ndjson_push>(loop_.server(), loop_.jobs(), std::move(c.to), *asked, who_);
 }
 
 // An answer that needs no body. If the body is short it is read and forgotten, and the connection
@@ -338,8 +457,8 @@ void connection::dispatch(std::string_view body) {
   if (routed_.to == nullptr) {  // OPTIONS
     return to.answer({.status = 204, .headers = "Allow: " + routed_.allow + "\r\n"});
   }
-  call c{loop_.server(), loop_.jobs(), parser_->head(),        body,
-         std::move(to),  routed_.id,   std::move(routed_.name)};
+  call c{loop_.server(), loop_.jobs(), parser_->head(),         body,
+         std::move(to),  routed_.id,   std::move(routed_.name), std::move(who_)};
   routed_.to->handle(c);
 }
 
@@ -384,17 +503,22 @@ std::uint64_t connection::open_slot() {
   }
   slot& s = at(next_);
   clear_keeping_little(s.bytes);
-  s.is_ready = s.is_last = s.without_body = false;
+  s.is_ready = s.is_last = s.without_body = s.is_full = false;
+  s.parts.reset();
   s.to = nullptr;
   s.leases.clear();
+  s.held_until = {};
+  s.who.clear();
+  s.from.clear();
+  s.act.clear();
   return next_++;
 }
 
 void connection::answer(std::uint64_t number, response&& r) {
   if (closed_) return give_back(r.leases);
   slot& s = at(number);
-  check(number >= first_ && number < next_ && !s.is_ready, "sluice::jobs::http::connection",
-        "one answer for each request");
+  check(number >= first_ && number < next_ && !s.is_ready && s.parts == nullptr,
+        "sluice::jobs::http::connection", "one answer for each request");
   const bool drains = loop_.server().is_closing() &&
                       (s.to == nullptr || s.to->while_closing != closing_rule::of_workers);
   if (drains || loop_.is_stopping()) ends_soon_ = true;
@@ -406,6 +530,10 @@ void connection::answer(std::uint64_t number, response&& r) {
   s.leases = std::move(r.leases);
   s.is_ready = true;
   loop_.counts().count(s.to, r.status);
+  if (!s.act.empty()) {
+    loop_.server().options.on_audit(
+        {.who = s.who, .from = s.from, .act = s.act, .status = r.status});
+  }
   loop_.touch(*this);
 }
 
@@ -422,15 +550,16 @@ bool connection::flush() {
   while (slots_open() > 0) {
     slot& s = at(first_);
     if (!s.is_ready) {
-      // 100 Continue, or nothing.
+      // 100 Continue, parts, or nothing.
       moved = moved || !s.bytes.empty();
-      out_ += s.bytes;
+      out_.append(s.bytes);
       s.bytes.clear();
       break;
     }
-    out_ += s.bytes;
+    if (s.held_until > seam::now()) break;
+    out_.append(s.bytes);
     if (!s.leases.empty()) {
-      unsent_leases_.push_back({sent_before_ + out_.size(), std::move(s.leases)});
+      unsent_leases_.push_back({out_.end_place(), std::move(s.leases)});
       s.leases.clear();
     }
     clear_keeping_little(s.bytes);
@@ -446,33 +575,33 @@ bool connection::flush() {
 void connection::write() {
   boost_error ec;
   while (unsent()) {
-    const std::size_t n =
-        socket_.write_some(boost::asio::buffer(out_.data() + sent_, out_.size() - sent_), ec);
+    const std::string_view next = out_.next();
+    const std::size_t n = client_.write_some(next.data(), next.size(), ec);
     if (ec == boost::asio::error::would_block || ec == boost::asio::error::try_again) {
       return wait_writable();
     }
     if (ec) return close();
-    sent_ += n;
+    out_.take(n);
     written_ = seam::now();
     loop_.counts().bytes_out.fetch_add(n, relaxed);
   }
-  sent_before_ += out_.size();
-  sent_ = 0;
-  clear_keeping_little(out_);
   unsent_leases_.clear();
 }
 
 void connection::wait_writable() {
   std::erase_if(unsent_leases_,
-                [&](const unsent_leases& u) { return u.end <= sent_before_ + sent_; });
+                [&](const unsent_leases& u) { return u.end <= out_.begin_place(); });
   waits_writable_ = true;
-  socket_.async_wait(tcp::socket::wait_write, [me = shared_from_this()](const boost_error& ec) {
-    me->waits_writable_ = false;
-    if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
-    me->write();
-    me->loop_.touch(*me);
-    me->loop_.run_touched();
-  });
+  client_.socket().async_wait(tcp::socket::wait_write,
+                              [me = shared_from_this()](const boost_error& ec) {
+                                me->waits_writable_ = false;
+                                if (me->closed_ || ec == boost::asio::error::operation_aborted)
+                                  return;
+                                if (me->client_.read_wants_write()) me->is_readable_ = true;
+                                if (!me->shaking_) me->write();
+                                me->loop_.touch(*me);
+                                me->loop_.run_touched();
+                              });
 }
 
 void connection::give_back(const std::vector<lease_ref>& leases) {
@@ -486,7 +615,12 @@ void connection::set_deadline() {
   time_point when = time_point::max();
   if (lingers_) {
     when = lingers_until_;
+  } else if (shaking_) {
+    when = since_ + o.head_time;
   } else {
+    if (slots_open() > 0 && at(first_).held_until != time_point()) {
+      when = std::min(when, at(first_).held_until);
+    }
     if (unsent()) when = std::min(when, written_ + o.body_time);
     if (parser_ && !head_done_) {
       when = std::min(when, since_ + o.head_time);
@@ -502,6 +636,14 @@ void connection::set_deadline() {
 
 void connection::on_deadline() {
   const bool too_slow_to_read = unsent();
+  if (shaking_) {
+    loop_.counts().timeouts.fetch_add(1, relaxed);
+    return close();
+  }
+  if (!too_slow_to_read && slots_open() > 0 && at(first_).held_until != time_point()) {
+    at(first_).held_until = {};
+    return loop_.touch(*this);
+  }
   if (lingers_ || (!too_slow_to_read && !parser_)) return close();
   loop_.counts().timeouts.fetch_add(1, relaxed);
   if (too_slow_to_read) return close();
@@ -526,7 +668,7 @@ void connection::on_deadline() {
 void connection::begin_linger() {
   if (saw_end_) return close();
   boost_error ec;
-  socket_.shutdown(tcp::socket::shutdown_send, ec);
+  client_.shutdown_send(ec);
   if (ec) return close();
   lingers_ = true;
   rest_.clear();
@@ -546,12 +688,14 @@ void connection::close() {
   const std::shared_ptr<connection> keep = shared_from_this();
   gone_.request_stop();
   for (const unsent_leases& u : unsent_leases_) give_back(u.leases);
-  for (std::uint64_t i = first_; i < next_; ++i) give_back(at(i).leases);
+  for (std::uint64_t i = first_; i < next_; ++i) {
+    give_back(at(i).leases);
+    at(i).parts.reset();
+  }
   unsent_leases_.clear();
   leave_room();
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->abandon();
-  boost_error ignored;
-  socket_.close(ignored);
+  client_.close();
   deadline_ = time_point::max();
   loop_.remove(*this);
 }

@@ -7,7 +7,6 @@
 // waits holds none. An event (bytes, answers, a deadline) ends in `pump`, which writes what can be
 // written, reads what may be read, and says until when something must happen.
 
-#include <boost/asio/ip/tcp.hpp>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -18,13 +17,17 @@
 #include "jobs/http/detail/loop.hpp"
 #include "jobs/http/detail/ndjson_push.hpp"
 #include "jobs/http/detail/request_parser.hpp"
+#include "jobs/http/detail/stream.hpp"
 #include "jobs/http/detail/ticket.hpp"
+#include "jobs/http/detail/unsent_bytes.hpp"
 
 namespace sluice::jobs::http {
 
 class connection final : public answerer, public std::enable_shared_from_this<connection> {
  public:
-  connection(loop& home, boost::asio::ip::tcp::socket socket);
+  // `tls` null: plain HTTP.
+  connection(loop& home, boost::asio::ip::tcp::socket socket,
+             std::shared_ptr<const tls_context> tls = nullptr);
   ~connection() = default;
 
   void begin();
@@ -41,6 +44,10 @@ class connection final : public answerer, public std::enable_shared_from_this<co
 
   // answerer
   void answer(std::uint64_t number, response&& r) override;
+  void begin_parts(std::uint64_t number, response&& head,
+                   std::shared_ptr<part_source> source) override;
+  bool put_part(std::uint64_t number, std::string_view bytes) override;
+  void end_parts(std::uint64_t number) override;
   void resume() override;
   executor& home() noexcept override { return loop_; }
   void call_begins() noexcept override { loop_.call_begins(); }
@@ -52,18 +59,31 @@ class connection final : public answerer, public std::enable_shared_from_this<co
  private:
   // A request whose answer was not handed to the socket yet.
   struct slot {
-    std::string bytes;  // the answer, or as long as it is not ready "100 Continue"
+    std::string bytes;  // the answer; or, while it is not ready, "100 Continue" or what of its
+                        // parts was not handed on
     bool is_ready = false;
     bool is_last = false;  // the connection ends after it
     bool without_body = false;
+    bool is_old = false;   // of HTTP/1.0
+    bool is_full = false;  // its source waits until there is room
+    std::shared_ptr<part_source> parts;
     const route* to = nullptr;
     std::vector<lease_ref> leases;
+    time_point held_until{};  // the answer is not sent before
+    // Of a request that is audited; else empty.
+    std::string who;
+    std::string from;
+    std::string act;
   };
   // Jobs of an answer that was not written to its end yet.
   struct unsent_leases {
     std::uint64_t end = 0;  // in bytes since the connection began
     std::vector<lease_ref> leases;
   };
+
+  // TLS. False: it goes on when the socket is ready, or the connection is closed.
+  bool shake();
+  void refuse_as_one_too_many();
 
   // Reading.
   bool wants_to_read() const noexcept;
@@ -73,6 +93,7 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   }
   void forget_what_is_read();
   void wait_readable();
+  void read_on_soon();
   void on_readable();
   std::size_t consume(std::string_view in);
   std::size_t consume_rest();
@@ -82,6 +103,11 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   void end_request();
   void dispatch(std::string_view body);
   void begin_stream();
+  // False: whoever asks may not, and was told.
+  bool is_authorized();
+  void refuse_token(const error& why);
+  void note_for_audit();
+  std::string client_address();
   void refuse_early(const error& why, int status, std::string_view headers = {});
   void refuse_bad_bytes(const boost::beast::error_code& ec, std::string_view in);
   void end_of_input();
@@ -94,18 +120,21 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   slot& at(std::uint64_t number) noexcept { return slots_[number % slots_.size()]; }
   std::uint64_t open_slot();
   std::size_t slots_open() const noexcept { return static_cast<std::size_t>(next_ - first_); }
+  void let_parts_go_on();
   bool flush();
   void write();
   void wait_writable();
   void give_back(const std::vector<lease_ref>& leases);
-  bool unsent() const noexcept { return sent_ < out_.size(); }
+  bool unsent() const noexcept { return !out_.empty(); }
   bool reads_no_more() const noexcept { return is_last_ || (ends_soon_ && !head_done_); }
   bool has_finished() const noexcept { return reads_no_more() && slots_open() == 0 && !unsent(); }
   void begin_linger();
   void set_deadline();
 
   loop& loop_;
-  boost::asio::ip::tcp::socket socket_;
+  stream client_;
+  bool shaking_;  // TLS has not begun
+  bool one_too_many_ = false;
   std::stop_source gone_;
 
   // Reading.
@@ -114,6 +143,7 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   bool head_done_ = false;    // of the request in parser_
   bool refused_ = false;      // ... which is answered already, or will be without its body
   routed routed_;             // ... and goes there
+  identity who_;              // ... and is asked for by them
   std::uint64_t number_ = 0;  // ... and has this number
   std::shared_ptr<ndjson_push> stream_;
   enum class room : std::uint8_t { none, waits, has };
@@ -122,6 +152,7 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   std::uint64_t window_from_ = 0;  // bytes of the body when since_ began
   bool waits_readable_ = false;
   bool is_readable_ = false;
+  bool reads_soon_ = false;
   bool saw_end_ = false;    // of the client's bytes
   bool is_last_ = false;    // nothing more is read
   bool ends_soon_ = false;  // nothing more but the request that is being read
@@ -130,9 +161,7 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   std::vector<slot> slots_;  // a ring; its size is a power of two
   std::uint64_t first_ = 0;
   std::uint64_t next_ = 0;
-  std::string out_;
-  std::size_t sent_ = 0;           // of out_
-  std::uint64_t sent_before_ = 0;  // bytes of the connection before out_
+  unsent_bytes out_;
   std::vector<unsent_leases> unsent_leases_;
   bool waits_writable_ = false;
 

@@ -4,6 +4,7 @@
 // its own.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,33 @@ void ack_job(call& c);
 void ack_jobs(call& c);
 void fail_job(call& c);
 void release_job(call& c);
+void report_progress(call& c);
+void add_logs(call& c);
+void get_logs(call& c);
+
+// Batches and workflows.
+void push_batch(call& c);
+void push_workflow(call& c);
+void list_batches(call& c);
+void get_batch(call& c);
+void get_batch_graph(call& c);
+void close_batch(call& c);
+void cancel_batch(call& c);
+void retry_batch(call& c);
+
+// Cron.
+void list_crons(call& c);
+void check_cron(call& c);
+void get_cron(call& c);
+void set_cron(call& c);
+void patch_cron(call& c);
+void remove_cron(call& c);
+void pause_cron(call& c);
+void resume_cron(call& c);
+void run_cron(call& c);
+
+// What happens.
+void get_events(call& c);
 
 // Queues.
 void list_queues(call& c);
@@ -39,6 +67,7 @@ void purge_queue(call& c);
 
 // The server itself.
 void get_stats(call& c);
+void get_openapi(call& c);
 void get_metrics(call& c);
 void get_health(call& c);
 void get_readiness(call& c);
@@ -87,7 +116,63 @@ class push_results {
   std::optional<error> in_the_way_;  // of those, what lasts longest
 };
 
+// What is wrong with a parameter of the query.
+error bad_parameter(std::string_view name, std::string_view why);
+result<std::uint64_t> number_of(std::string_view name, std::string_view text, std::uint64_t least,
+                                std::uint64_t most);
+// The same, of one that may be left out.
+result<std::uint64_t> number_or(std::string_view name, const std::optional<std::string>& text,
+                                std::uint64_t otherwise, std::uint64_t least, std::uint64_t most);
+inline constexpr std::uint64_t id_max = std::uint64_t{1} << 53U;
+
+// "?after=&limit=" of lists.
+struct page_parameters {
+  std::uint64_t after = 0;
+  std::size_t limit = 100;
+};
+result<page_parameters> read_page_parameters(std::string_view query, std::size_t otherwise);
+
+// False, and answered: who asks may not do this in that queue.
+bool may_use(const call& c, role what, std::string_view queue);
+// False, and answered: what is asked for is of every queue, and who asks may see some of them only.
+bool sees_every_queue(const call& c, std::string_view what);
+error no_such_job(job_id id);  // as the engine says it
+// Calls `then(ticket)` if who asks may do this with the job of the call, which is looked up only
+// for those who may see some queues and no others. To them, a job of another queue is not there.
+template <class Then>
+void with_job(call& c, role what, Then then) {
+  if (!c.who.is_scoped()) return then(std::move(c.to));
+  when_done(std::move(c.to), c.jobs.get(c.id),
+            [what, who = c.who, then = std::move(then)](const ticket& to, const result<job>& it) {
+              if (!it) return to.refuse(it.error());
+              if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
+              then(to);
+            });
+}
+
+// For those who may see some queues only: calls `then` if they may do this with all jobs of the
+// batch. To them a batch with a job of another queue, or without any, is not there; one that is
+// longer than a page is too long to look through.
+void check_batch(engine& jobs, ticket to, const identity& who, role what, job_id id,
+                 std::function<void(const ticket&)> then);
+// The jobs and batches that a job names: the batch that it is to be in, and what it waits for.
+void add_named(std::vector<job_id>& ids, const job_spec& spec);
+// For those who may see some queues only: calls `then` if they may push to the queues of all of
+// these. To them, what is of another queue is not there.
+void check_named(engine& jobs, ticket to, const identity& who, std::vector<job_id> ids,
+                 std::function<void(const ticket&)> then);
+
 // For a route that takes no parameters: false, and answered, when there are some.
 bool has_no_query(const call& c);
+
+// Reads the body of a route without parameters; answers, and gives none, when it is wrong.
+template <class T>
+std::optional<T> body_of(const call& c, json::read_context context = {}) {
+  if (!has_no_query(c)) return std::nullopt;
+  auto read = json::read<T>(c.body, context);
+  if (read) return *std::move(read);
+  c.to.refuse(read.error());
+  return std::nullopt;
+}
 
 }  // namespace sluice::jobs::http

@@ -13,28 +13,75 @@ namespace {
 
 using fate = push_receipt::fate;
 
-error bad_parameter(std::string_view name, std::string_view why) {
-  return {error_code::invalid, "the parameter '" + std::string(name) + "': " + std::string(why)};
-}
-
-void answer_pushed(const ticket& to, const result<push_receipt>& pushed, job_state state) {
+void answer_pushed(const ticket& to, const result<push_receipt>& pushed,
+                   std::optional<job_state> state) {
   if (!pushed) return to.refuse(pushed.error());
   std::string& body = to.who().scratch();
   if (pushed->what != fate::accepted) {
     json::write(body, *pushed);
-    return to.answer_json(pushed->what == fate::dropped ? 202 : 200, body);
+    return to.answer_json(pushed->what == fate::duplicate ? 200 : 202, body);
   }
   json::json_writer w(body);
-  w.begin_object().key("id").value(pushed->id).key("state").value(to_string(state)).end_object();
+  w.begin_object().key("id").value(pushed->id);
+  if (state) w.key("state").value(to_string(*state));
+  w.end_object();
   to.answer_json(201, body, "Location: /v1/jobs/" + std::to_string(pushed->id) + "\r\n");
 }
 
-void push_one(call& c, job_spec spec, const wait_limits& limits, unix_time now) {
-  const job_state state = spec.run_at > now ? job_state::scheduled : job_state::ready;
-  when_done(std::move(c.to), c.jobs.push(std::move(spec), limits),
+void push_one(engine& jobs, const ticket& asked, job_spec spec, const wait_limits& limits,
+              unix_time now) {
+  // Whether it has to wait for others is known to them alone.
+  std::optional<job_state> state;
+  if (spec.after.empty() && spec.key.empty()) {
+    state = spec.run_at > now ? job_state::scheduled : job_state::ready;
+  }
+  when_done(asked, jobs.push(std::move(spec), limits),
             [state](const ticket& to, const result<push_receipt>& pushed) {
               answer_pushed(to, pushed, state);
             });
+}
+
+void push_many(engine& jobs, const ticket& asked, std::vector<job_spec> specs, bulk mode,
+               const wait_limits& limits) {
+  when_done(asked, jobs.push_many(std::move(specs), mode, limits),
+            [mode](const ticket& to, const std::vector<result<push_receipt>>& results) {
+              answer_pushes(to, results, mode);
+            });
+}
+
+result<list_request> read_list_request(std::string_view query) {
+  static constexpr std::array<std::string_view, 6> names = {"queue", "state", "kind",
+                                                            "batch", "after", "limit"};
+  auto values = read_query(query, names);
+  if (!values) return std::move(values.error());
+  auto& [queue, state, kind, batch, after, limit] = *values;
+  list_request what;
+  what.queue = queue.value_or("");
+  what.kind = kind.value_or("");
+  if (state) {
+    what.state = job_state_from(*state);
+    if (!what.state) {
+      return bad_parameter("state",
+                           "expected scheduled, held, ready, running, retrying, done, dead or "
+                           "cancelled");
+    }
+  }
+  auto of_batch = number_or("batch", batch, 0, 1, id_max);
+  if (!of_batch) return std::move(of_batch.error());
+  what.batch = *of_batch;
+  auto id = number_or("after", after, 0, 0, id_max);
+  if (!id) return std::move(id.error());
+  what.after = *id;
+  auto count = number_or("limit", limit, what.limit, 1, 1000);
+  if (!count) return std::move(count.error());
+  what.limit = static_cast<std::size_t>(*count);
+  return what;
+}
+
+}  // namespace
+
+error bad_parameter(std::string_view name, std::string_view why) {
+  return {error_code::invalid, "the parameter '" + std::string(name) + "': " + std::string(why)};
 }
 
 result<std::uint64_t> number_of(std::string_view name, std::string_view text, std::uint64_t least,
@@ -48,37 +95,42 @@ result<std::uint64_t> number_of(std::string_view name, std::string_view text, st
   return value;
 }
 
-result<list_request> read_list_request(std::string_view query) {
-  static constexpr std::array<std::string_view, 5> names = {"queue", "state", "kind", "after",
-                                                            "limit"};
-  auto values = read_query(query, names);
-  if (!values) return std::move(values.error());
-  auto& [queue, state, kind, after, limit] = *values;
-  list_request what;
-  what.queue = queue.value_or("");
-  what.kind = kind.value_or("");
-  if (state) {
-    what.state = job_state_from(*state);
-    if (!what.state) {
-      return bad_parameter("state",
-                           "expected scheduled, ready, running, retrying, done, dead or "
-                           "cancelled");
-    }
-  }
-  if (after) {
-    auto id = number_of("after", *after, 0, std::uint64_t{1} << 53U);
-    if (!id) return std::move(id.error());
-    what.after = *id;
-  }
-  if (limit) {
-    auto count = number_of("limit", *limit, 1, 1000);
-    if (!count) return std::move(count.error());
-    what.limit = static_cast<std::size_t>(*count);
-  }
-  return what;
+result<std::uint64_t> number_or(std::string_view name, const std::optional<std::string>& text,
+                                std::uint64_t otherwise, std::uint64_t least, std::uint64_t most) {
+  if (!text) return otherwise;
+  return number_of(name, *text, least, most);
 }
 
-}  // namespace
+result<page_parameters> read_page_parameters(std::string_view query, std::size_t otherwise) {
+  static constexpr std::array<std::string_view, 2> names = {"after", "limit"};
+  auto values = read_query(query, names);
+  if (!values) return std::move(values.error());
+  auto after = number_or("after", (*values)[0], 0, 0, id_max);
+  if (!after) return std::move(after.error());
+  auto limit = number_or("limit", (*values)[1], otherwise, 1, 1000);
+  if (!limit) return std::move(limit.error());
+  return page_parameters{*after, static_cast<std::size_t>(*limit)};
+}
+
+bool may_use(const call& c, role what, std::string_view queue) {
+  if (c.who.may(what, queue)) return true;
+  c.to.refuse(c.who.refusal(what, queue));
+  return false;
+}
+
+bool sees_every_queue(const call& c, std::string_view what) {
+  if (!c.who.is_scoped()) return true;
+  c.to.refuse({error_code::forbidden, std::string(what) + " are of every queue, and the token " +
+                                          std::string(c.who.id()) + " is for some of them only"});
+  return false;
+}
+
+error no_such_job(job_id id) {
+  return {error_code::not_found,
+          "there is no job " + std::to_string(id) +
+              ": it never was, or it has ended and its retention is over",
+          id};
+}
 
 bool has_no_query(const call& c) {
   if (c.head.query().empty()) return true;
@@ -125,16 +177,22 @@ void push_jobs(call& c) {
   const unix_time now = c.server.time.now();
   auto push = json::read<json::push_call>(c.body, {.now = now});
   if (!push) return c.to.refuse(push.error());
-  const wait_limits limits = limits_of(c, asked->wait);
-  if (push->one) return push_one(c, std::move(push->jobs.front()), limits, now);
-  if (asked->mode && push->says_mode && *asked->mode != push->mode) {
+  std::vector<job_id> named;
+  for (const job_spec& spec : push->jobs) {
+    if (!may_use(c, role::push, spec.queue)) return;
+    if (c.who.is_scoped()) add_named(named, spec);
+  }
+  if (!push->one && asked->mode && push->says_mode && *asked->mode != push->mode) {
     return c.to.refuse(bad_parameter("mode", "the body says another mode; which of them?"));
   }
   const bulk mode = asked->mode.value_or(push->mode);
-  when_done(std::move(c.to), c.jobs.push_many(std::move(push->jobs), mode, limits),
-            [mode](const ticket& to, const std::vector<result<push_receipt>>& results) {
-              answer_pushes(to, results, mode);
-            });
+  auto go_on = [&jobs = c.jobs, push = *std::move(push), limits = limits_of(c, asked->wait), now,
+                mode](const ticket& to) mutable {
+    if (push.one) return push_one(jobs, to, std::move(push.jobs.front()), limits, now);
+    push_many(jobs, to, std::move(push.jobs), mode, limits);
+  };
+  if (named.empty()) return go_on(c.to);
+  check_named(c.jobs, std::move(c.to), c.who, std::move(named), std::move(go_on));
 }
 
 void answer_pushes(const ticket& to, const std::vector<result<push_receipt>>& results, bulk mode) {
@@ -191,43 +249,61 @@ void get_job(call& c) {
   if (!values) return c.to.refuse(values.error());
   const auto wait = wait_of(c, (*values)[0], milliseconds(0));
   if (!wait) return c.to.refuse(wait.error());
-  if (*wait == milliseconds(0)) {
-    return when_done(std::move(c.to), c.jobs.get(c.id), answer_with<job>);
-  }
   engine& jobs = c.jobs;
   const job_id id = c.id;
-  auto end = jobs.wait(id, limits_of(c, *wait));
-  when_done(std::move(c.to), std::move(end),
-            [&jobs, id](const ticket& to, const result<job>& ended) {
-              // It has not ended in time, or the server ends before it: then as it is.
-              if (!ended && (ended.error().code == error_code::timed_out ||
-                             ended.error().code == error_code::stopped ||
-                             ended.error().code == error_code::shutting_down)) {
-                return when_done(to, jobs.get(id), answer_with<job>);
-              }
-              answer_with<job>(to, ended);
-            });
+  if (*wait == milliseconds(0)) {
+    return with_job(c, role::read, [&jobs, id](ticket to) {
+      when_done(std::move(to), jobs.get(id), answer_with<job>);
+    });
+  }
+  const wait_limits limits = limits_of(c, *wait);
+  with_job(c, role::read, [&jobs, id, limits](ticket to) {
+    when_done(std::move(to), jobs.wait(id, limits),
+              [&jobs, id](const ticket& who, const result<job>& ended) {
+                // It has not ended in time, or the server ends before it: then as it is.
+                if (!ended && (ended.error().code == error_code::timed_out ||
+                               ended.error().code == error_code::stopped ||
+                               ended.error().code == error_code::shutting_down)) {
+                  return when_done(who, jobs.get(id), answer_with<job>);
+                }
+                answer_with<job>(who, ended);
+              });
+  });
 }
 
 void list_jobs(call& c) {
   const auto what = read_list_request(c.head.query());
   if (!what) return c.to.refuse(what.error());
-  when_done(std::move(c.to), c.jobs.list(*what), answer_with<job_page>);
+  if (!what->queue.empty() && !may_use(c, role::read, what->queue)) return;
+  when_done(std::move(c.to), c.jobs.list(*what),
+            [who = std::move(c.who)](const ticket& to, result<job_page> page) {
+              if (page && who.is_scoped()) {
+                std::erase_if(page->jobs,
+                              [&](const job& j) { return !who.may(role::read, j.spec.queue); });
+              }
+              answer_with<job_page>(to, page);
+            });
 }
 
 void cancel_job(call& c) {
   if (!has_no_query(c)) return;
-  when_done(std::move(c.to), c.jobs.cancel(c.id), answer_with<job>);
+  with_job(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.cancel(id), answer_with<job>);
+  });
 }
 
 void retry_job(call& c) {
   if (!has_no_query(c)) return;
-  when_done(std::move(c.to), c.jobs.retry(c.id), answer_with<job>);
+  with_job(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.retry(id), answer_with<job>);
+  });
 }
 
 void remove_job(call& c) {
   if (!has_no_query(c)) return;
-  when_done(std::move(c.to), c.jobs.remove(c.id), answer_done);
+  with_job(c, role::admin, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.remove(id), answer_done);
+  });
 }
 
 }  // namespace sluice::jobs::http

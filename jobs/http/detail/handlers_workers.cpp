@@ -6,16 +6,6 @@
 namespace sluice::jobs::http {
 namespace {
 
-// Reads the body; answers, and gives none, when it is wrong.
-template <class T>
-std::optional<T> body_of(const call& c) {
-  if (!has_no_query(c)) return std::nullopt;
-  auto read = json::read<T>(c.body);
-  if (read) return *std::move(read);
-  c.to.refuse(read.error());
-  return std::nullopt;
-}
-
 void answer_leased(engine& jobs, const ticket& to, result<std::vector<leased_job>> leased) {
   if (!leased) {
     const error_code code = leased.error().code;
@@ -35,11 +25,78 @@ void answer_leased(engine& jobs, const ticket& to, result<std::vector<leased_job
   to.answer(std::move(r));
 }
 
+// None: who asks may end or extend a lease of this job. Of one that is not there the engine knows
+// what to say.
+std::optional<error> refusal_of(const identity& who, job_id id, const result<job>& it) {
+  if (!it && it.error().code == error_code::not_found) return std::nullopt;
+  if (!it) return it.error();
+  if (who.may(role::work, it->spec.queue)) return std::nullopt;
+  return no_such_job(id);
+}
+
+// Calls `then(ticket)` if who asks may work in the queue of the call's job.
+template <class Then>
+void with_lease(call& c, Then then) {
+  if (!c.who.is_scoped()) return then(std::move(c.to));
+  when_done(std::move(c.to), c.jobs.get(c.id),
+            [id = c.id, who = c.who, then = std::move(then)](const ticket& to,
+                                                             const result<job>& it) mutable {
+              if (const auto why = refusal_of(who, id, it)) return to.refuse(*why);
+              then(to);
+            });
+}
+
+// Many acks of who may work in some queues only: each job is looked up, the others are acked.
+struct acking {
+  engine& jobs;
+  const identity who;
+  std::vector<ack_item> asked;
+  std::vector<std::optional<error>> refused{};  // for each that was looked up
+
+  using ptr = std::shared_ptr<acking>;
+
+  static void go_on(const ticket& to, ptr it) {
+    if (it->refused.size() == it->asked.size()) return finish(to, std::move(it));
+    const job_id id = it->asked[it->refused.size()].lease.job;
+    engine& jobs = it->jobs;
+    when_done(to, jobs.get(id),
+              [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
+                it->refused.push_back(refusal_of(it->who, id, found));
+                go_on(back, std::move(it));
+              });
+  }
+
+  static void finish(const ticket& to, ptr it) {
+    std::vector<ack_item> allowed;
+    for (std::size_t i = 0; i < it->asked.size(); ++i) {
+      if (!it->refused[i]) allowed.push_back(std::move(it->asked[i]));
+    }
+    if (allowed.empty()) return it->answer(to, {});
+    engine& jobs = it->jobs;
+    when_done(to, jobs.ack_many(std::move(allowed)),
+              [it = std::move(it)](const ticket& back, const std::vector<void_result>& results) {
+                it->answer(back, results);
+              });
+  }
+
+  void answer(const ticket& to, const std::vector<void_result>& acked) const {
+    std::vector<void_result> all;
+    auto next = acked.begin();
+    for (const auto& why : refused) all.push_back(why ? void_result(*why) : *next++);
+    std::string& body = to.who().scratch();
+    json::write(body, all);
+    to.answer_json(200, body);
+  }
+};
+
 }  // namespace
 
 void lease_jobs(call& c) {
   auto asked = body_of<json::lease_call>(c);
   if (!asked) return;
+  for (const std::string& queue : asked->what.queues) {
+    if (!may_use(c, role::work, queue)) return;
+  }
   const milliseconds wait = std::min(asked->wait, c.server.options.wait_max);
   engine& jobs = c.jobs;
   auto leased = jobs.lease(std::move(asked->what), limits_of(c, wait));
@@ -51,19 +108,27 @@ void lease_jobs(call& c) {
 
 void extend_lease(call& c) {
   const auto asked = body_of<json::extend_call>(c);
-  if (asked) answer_with(c.to, c.jobs.extend({c.id, asked->lease}, asked->by));
+  if (!asked) return;
+  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *asked](const ticket& to) {
+    answer_with(to, jobs.extend({id, asked.lease}, asked.by, asked.how_far));
+  });
 }
 
 void ack_job(call& c) {
   auto asked = body_of<json::ack_call>(c);
   if (!asked) return;
-  when_done(std::move(c.to), c.jobs.ack({c.id, asked->lease}, std::move(asked->result)),
-            answer_done);
+  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *std::move(asked)](ticket to) mutable {
+    when_done(std::move(to), jobs.ack({id, asked.lease}, std::move(asked.result)), answer_done);
+  });
 }
 
 void ack_jobs(call& c) {
   auto asked = body_of<json::acks_call>(c);
   if (!asked) return;
+  if (c.who.is_scoped()) {
+    return acking::go_on(c.to,
+                         std::make_shared<acking>(acking{c.jobs, c.who, std::move(asked->acks)}));
+  }
   when_done(std::move(c.to), c.jobs.ack_many(std::move(asked->acks)),
             [](const ticket& to, const std::vector<void_result>& results) {
               std::string& body = to.who().scratch();
@@ -75,14 +140,51 @@ void ack_jobs(call& c) {
 void fail_job(call& c) {
   auto asked = body_of<json::fail_call>(c);
   if (!asked) return;
-  when_done(std::move(c.to), c.jobs.fail({c.id, asked->lease}, std::move(asked->why)),
-            answer_with<fail_receipt>);
+  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *std::move(asked)](ticket to) mutable {
+    when_done(std::move(to), jobs.fail({id, asked.lease}, std::move(asked.why)),
+              answer_with<fail_receipt>);
+  });
 }
 
 void release_job(call& c) {
   const auto asked = body_of<json::release_call>(c);
   if (!asked) return;
-  when_done(std::move(c.to), c.jobs.release({c.id, asked->lease}, asked->how), answer_done);
+  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *asked](ticket to) {
+    when_done(std::move(to), jobs.release({id, asked.lease}, asked.how), answer_done);
+  });
+}
+
+void report_progress(call& c) {
+  auto asked = body_of<json::progress_call>(c);
+  if (!asked) return;
+  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *std::move(asked)](const ticket& to) mutable {
+    answer_done(to, jobs.report({id, asked.lease}, std::move(asked.how_far)));
+  });
+}
+
+void add_logs(call& c) {
+  auto asked = body_of<json::log_call>(c);
+  if (!asked) return;
+  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *std::move(asked)](ticket to) mutable {
+    when_done(std::move(to), jobs.log({id, asked.lease}, std::move(asked.lines)), answer_done);
+  });
+}
+
+void get_logs(call& c) {
+  const auto page = read_page_parameters(c.head.query(), 1000);
+  if (!page) return c.to.refuse(page.error());
+  with_job(c, role::read, [&jobs = c.jobs, id = c.id, page = *page](ticket to) {
+    when_done(std::move(to), jobs.logs(id, page.after, page.limit),
+              [&jobs, id](const ticket& who, const result<log_page>& found) {
+                if (!found || !found->lines.empty()) return answer_with(who, found);
+                // Nothing was written; or there is no such job.
+                when_done(who, jobs.get(id),
+                          [none = *found](const ticket& back, const result<job>& it) {
+                            if (!it) return back.refuse(it.error());
+                            answer_with(back, result<log_page>(none));
+                          });
+              });
+  });
 }
 
 }  // namespace sluice::jobs::http

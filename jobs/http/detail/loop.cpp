@@ -156,7 +156,7 @@ void loop::end_if_over() {
 
 std::string& loop::scratch() {
   if (scratch_.capacity() > scratch_bytes_kept) {
-    scratch_ = std::string();
+    std::string().swap(scratch_);  // an assignment would keep the memory
   } else {
     scratch_.clear();
   }

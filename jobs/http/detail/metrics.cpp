@@ -51,6 +51,11 @@ class page {
   void sample(std::uint64_t value, std::string_view labels = {}) {
     line(labels, std::to_string(value));
   }
+  void sample(double value, std::string_view labels = {}) {
+    std::array<char, 32> text{};
+    const int length = std::snprintf(text.data(), text.size(), "%.9g", value);
+    line(labels, {text.data(), static_cast<std::size_t>(length)});
+  }
   void sample_seconds(double value, std::string_view labels = {}) {
     std::array<char, 32> text{};
     const int length = std::snprintf(text.data(), text.size(), "%.6f", value);
@@ -82,9 +87,9 @@ class page {
   std::string_view name_;
 };
 
-constexpr std::array all_states = {job_state::scheduled, job_state::ready, job_state::running,
-                                   job_state::retrying,  job_state::done,  job_state::dead,
-                                   job_state::cancelled};
+constexpr std::array all_states = {job_state::scheduled, job_state::held,     job_state::ready,
+                                   job_state::running,   job_state::retrying, job_state::done,
+                                   job_state::dead,      job_state::cancelled};
 
 void write_queues(page& p, const std::vector<queue_info>& queues) {
   p.family("sluice_queue_jobs", "gauge", "Jobs of a queue, by state.");
@@ -103,6 +108,12 @@ void write_queues(page& p, const std::vector<queue_info>& queues) {
        [](const queue_info& q) { return q.options.capacity_jobs; });
   each("sluice_queue_capacity_bytes", "Bytes that a queue takes.",
        [](const queue_info& q) { return q.options.capacity_bytes; });
+  each("sluice_queue_rate_limit", "Jobs of a queue that start in a second at most; 0: no limit.",
+       [](const queue_info& q) { return q.options.rate; });
+  each("sluice_queue_concurrency_limit", "Jobs of a queue that run at a time at most; 0: no limit.",
+       [](const queue_info& q) { return std::uint64_t{q.options.concurrency}; });
+  each("sluice_queue_weight", "The share of a queue beside others of one lease.",
+       [](const queue_info& q) { return std::uint64_t{q.options.weight}; });
   each("sluice_queue_paused", "1 while a queue gives no leases.",
        [](const queue_info& q) { return std::uint64_t{q.options.paused}; });
 }
@@ -120,6 +131,12 @@ void write_engine(page& p, const engine_stats& s, const health& h) {
   p.counter("sluice_jobs_retried_total", "Failed jobs that wait for another attempt.", s.retried);
   p.counter("sluice_jobs_died_total", "Jobs that failed for good.", s.died);
   p.counter("sluice_jobs_cancelled_total", "Jobs called off.", s.cancelled);
+  p.counter("sluice_jobs_held_total", "Jobs that had to wait for others.", s.held);
+  p.counter("sluice_jobs_released_total", "Jobs that were let go after that.", s.released);
+  p.counter("sluice_jobs_skipped_total", "Jobs that could never run any more.", s.skipped);
+  p.counter("sluice_cron_runs_total", "Jobs pushed by cron entries.", s.cron_runs);
+  p.counter("sluice_webhooks_total", "Ends of jobs posted to a webhook.", s.webhooks);
+  p.counter("sluice_events_total", "Events told to whoever listens.", s.events);
   p.counter("sluice_commits_total", "Transactions of the store.", s.commits);
   p.counter("sluice_committed_changes_total", "Changes in those transactions.",
             s.committed_changes);
@@ -202,7 +219,7 @@ std::uint64_t server_state::connections() const noexcept {
 void write_metrics(std::string& out, const server_state& server, const engine& jobs) {
   page p(out);
   p.family("sluice_build_info", "gauge", "1; the version is in the label.");
-  p.sample(1, label("version", server.options.version));
+  p.sample(std::uint64_t{1}, label("version", server.options.version));
   write_queues(p, jobs.queues());
   write_engine(p, jobs.stats(), jobs.health());
   write_http(p, server);

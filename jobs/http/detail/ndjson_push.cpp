@@ -1,6 +1,7 @@
 #include "jobs/http/detail/ndjson_push.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "jobs/http/detail/server_state.hpp"
@@ -14,14 +15,28 @@ constexpr std::size_t group_bytes_max = std::size_t{256} << 10;
 // A job with the largest arguments, and the rest of it.
 constexpr std::size_t line_bytes_max = limits::args_bytes_max + (std::size_t{1} << 20);
 
+// What a line names is not looked up, so who may see some queues only names nothing.
+std::optional<error> refusal_of(const identity& who, const job_spec& spec) {
+  if (!who.may(role::push, spec.queue)) return who.refusal(role::push, spec.queue);
+  if (!who.is_scoped()) return std::nullopt;
+  std::vector<job_id> named;
+  add_named(named, spec);
+  if (named.empty()) return std::nullopt;
+  return error{error_code::forbidden,
+               "the token " + std::string(who.id()) +
+                   " is for some queues only, and with it a job that has batch or after is pushed "
+                   "as application/json, not as NDJSON"};
+}
+
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
 }  // namespace
 
-ndjson_push::ndjson_push(server_state& server, engine& jobs, ticket to, push_parameters asked)
-    : server_(server), jobs_(jobs), to_(std::move(to)), asked_(asked) {}
+ndjson_push::ndjson_push(server_state& server, engine& jobs, ticket to, push_parameters asked,
+                         identity who)
+    : server_(server), jobs_(jobs), to_(std::move(to)), asked_(asked), who_(std::move(who)) {}
 
 std::size_t ndjson_push::bytes_max() const noexcept {
   const http_server_options& o = server_.options;
@@ -83,6 +98,10 @@ bool ndjson_push::take_line(std::string_view line) {
   }
   group_bytes_ += line.size();
   auto spec = json::read<job_spec>(line, {.now = server_.time.now(), .line = line_});
+  if (auto why = spec ? refusal_of(who_, *spec) : std::nullopt) {
+    why->message = "line " + std::to_string(line_) + ": " + why->message;
+    spec = *std::move(why);
+  }
   if (spec) {
     group_.push_back(*std::move(spec));
   } else if (gathers()) {

@@ -21,7 +21,7 @@ namespace sluice::jobs::http {
 
 class ndjson_push : public std::enable_shared_from_this<ndjson_push> {
  public:
-  ndjson_push(server_state& server, engine& jobs, ticket to, push_parameters asked);
+  ndjson_push(server_state& server, engine& jobs, ticket to, push_parameters asked, identity who);
 
   // A part of the body. Only while it is hungry.
   void feed(std::string_view bytes);
@@ -54,6 +54,7 @@ class ndjson_push : public std::enable_shared_from_this<ndjson_push> {
   engine& jobs_;
   const ticket to_;
   const push_parameters asked_;
+  const identity who_;
 
   std::string pending_;  // what has come and was not looked at
   std::size_t looked_at_ = 0;

@@ -38,6 +38,8 @@ std::string_view to_string(method m) noexcept {
       return "HEAD";
     case method::post:
       return "POST";
+    case method::put:
+      return "PUT";
     case method::patch:
       return "PATCH";
     case method::remove:
@@ -76,16 +78,26 @@ std::optional<milliseconds> prefer_wait(std::string_view value) noexcept {
   return std::nullopt;
 }
 
-bool is_foreign_host(std::string_view host) noexcept {
+bool is_foreign_host(std::string_view host, std::span<const std::string> own) noexcept {
   if (host.starts_with('[')) return false;  // an IPv6 address
   host = host.substr(0, host.find(':'));
   if (host.empty() || same_word(host, "localhost")) return false;
+  if (std::ranges::any_of(own, [&](const std::string& o) { return same_word(host, o); })) {
+    return false;
+  }
   return !std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
 
-bool is_foreign_origin(std::string_view origin) noexcept {
+bool is_foreign_origin(std::string_view origin, std::span<const std::string> own) noexcept {
   const std::size_t scheme = origin.find("://");
-  return scheme == std::string_view::npos || is_foreign_host(origin.substr(scheme + 3));
+  return scheme == std::string_view::npos || is_foreign_host(origin.substr(scheme + 3), own);
+}
+
+std::string_view bearer_of(std::string_view authorization) noexcept {
+  const std::string_view all = trimmed(authorization);
+  const std::size_t space = all.find(' ');
+  if (space == std::string_view::npos || !same_word(all.substr(0, space), "Bearer")) return {};
+  return trimmed(all.substr(space));
 }
 
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@
 
 namespace sluice::jobs::http {
 
-enum class method : std::uint8_t { get, head, post, patch, remove, options, other };
+enum class method : std::uint8_t { get, head, post, put, patch, remove, options, other };
 std::string_view to_string(method m) noexcept;
 
 // A form is what curl -d says when it is told nothing; such a body is read as JSON, as is one of
@@ -27,11 +28,15 @@ struct request_head {
   std::string target{};
   http::media media = media::none;
   std::optional<milliseconds> prefer_wait{};  // Prefer: wait=5
+  std::string last_event{};                   // Last-Event-ID: of a client that was away
   bool expects_continue = false;
   bool expects_other = false;   // Expect: anything else
+  bool is_old = false;          // HTTP/1.0: an answer in parts ends with its connection
   bool has_length = false;      // Content-Length, or chunked
   bool foreign_host = false;    // Host: a name that is not this machine's own
   bool foreign_origin = false;  // Origin: a web page that is not this machine's own
+  bool has_authorization = false;
+  std::string bearer{};  // the token of Authorization: Bearer; empty: none, or more than one
 
   std::string_view path() const noexcept {
     return std::string_view(target).substr(0, target.find('?'));
@@ -46,10 +51,14 @@ struct request_head {
 // The wait of a Prefer header, if it has one.
 std::optional<milliseconds> prefer_wait(std::string_view value) noexcept;
 
-// A host name that a web page elsewhere can make point here. Addresses and localhost are not.
-bool is_foreign_host(std::string_view host) noexcept;
+// A host name that a web page elsewhere can make point here. Addresses and localhost are not, nor
+// are the names in `own`.
+bool is_foreign_host(std::string_view host, std::span<const std::string> own = {}) noexcept;
 // Where a web page comes from, as its browser says: "https://site.example", "null".
-bool is_foreign_origin(std::string_view origin) noexcept;
+bool is_foreign_origin(std::string_view origin, std::span<const std::string> own = {}) noexcept;
+
+// What stands behind Bearer in an Authorization header; empty: nothing, or another scheme.
+std::string_view bearer_of(std::string_view authorization) noexcept;
 
 // What %41 stands for; none when it stands for nothing. In a query, + is a space.
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);

@@ -6,8 +6,10 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "jobs/http/detail/request.hpp"
 
@@ -17,7 +19,8 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
  public:
   enum class body_use : std::uint8_t { keep, stream, discard };
 
-  explicit request_parser(std::uint32_t head_bytes_max) {
+  // `hosts` are names that this server has, beside its addresses.
+  request_parser(std::uint32_t head_bytes_max, std::span<const std::string> hosts) : hosts_(hosts) {
     header_limit(head_bytes_max);
     body_limit(boost::none);  // looked at below: it depends on the route
   }
@@ -45,7 +48,9 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
 
   static std::string_view plain(string_view s) noexcept { return {s.data(), s.size()}; }
 
-  void on_request_impl(verb method, string_view, string_view target, int, error_code&) override {
+  void on_request_impl(verb method, string_view, string_view target, int version,
+                       error_code&) override {
+    head_.is_old = version < 11;
     head_.method = method_of(method);
     head_.target = plain(target);
   }
@@ -74,6 +79,8 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
         return method::head;
       case verb::post:
         return method::post;
+      case verb::put:
+        return method::put;
       case verb::patch:
         return method::patch;
       case verb::delete_:
@@ -100,6 +107,7 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
     }
   }
 
+  const std::span<const std::string> hosts_;
   request_head head_;
   body_use use_ = body_use::discard;
   std::uint64_t bytes_max_ = 0;
@@ -109,7 +117,8 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   std::string_view piece_;
 };
 
-inline void request_parser::on_field_impl(field name, string_view, string_view value, error_code&) {
+inline void request_parser::on_field_impl(field name, string_view text, string_view value,
+                                          error_code&) {
   switch (name) {
     case field::content_type:
       head_.media = media_of(plain(value));
@@ -118,16 +127,22 @@ inline void request_parser::on_field_impl(field name, string_view, string_view v
       head_.prefer_wait = prefer_wait(plain(value));
       return;
     case field::host:
-      head_.foreign_host = is_foreign_host(plain(value));
+      head_.foreign_host = is_foreign_host(plain(value), hosts_);
       return;
     case field::origin:
-      head_.foreign_origin = is_foreign_origin(plain(value));
+      head_.foreign_origin = is_foreign_origin(plain(value), hosts_);
+      return;
+    case field::authorization:
+      // Of two of them nobody could say which one was meant.
+      head_.bearer = std::exchange(head_.has_authorization, true) ? std::string_view()
+                                                                  : bearer_of(plain(value));
       return;
     case field::expect:
       (boost::beast::iequals(value, "100-continue") ? head_.expects_continue
                                                     : head_.expects_other) = true;
       return;
     default:
+      if (boost::beast::iequals(text, "last-event-id")) head_.last_event = plain(value);
       return;
   }
 }

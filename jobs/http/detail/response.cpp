@@ -17,7 +17,7 @@ struct status_row {
 };
 
 // The one table.
-constexpr std::array<status_row, 16> statuses = {{
+constexpr std::array<status_row, 18> statuses = {{
     {error_code::invalid, 400, seconds(0)},
     {error_code::too_large, 413, seconds(0)},
     {error_code::not_found, 404, seconds(0)},
@@ -33,6 +33,8 @@ constexpr std::array<status_row, 16> statuses = {{
     {error_code::io_error, 503, seconds(10)},
     {error_code::locked, 503, seconds(10)},
     {error_code::corrupt, 500, seconds(0)},
+    {error_code::unauthenticated, 401, seconds(0)},
+    {error_code::forbidden, 403, seconds(0)},
     {error_code::unavailable, 500, seconds(0)},
 }};
 
@@ -67,6 +69,8 @@ std::string_view reason_of(int status) noexcept {
       return "No Content";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -135,6 +139,11 @@ void append_response(std::string& out, const response& r, const response_form& f
   }
   out += r.headers;
   if (!form.keeps_alive) out += "Connection: close\r\n";
+  if (form.body != response_form::frame::whole) {
+    out +=
+        form.body == response_form::frame::chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
+    return;
+  }
   if (r.status != 204) {
     out += "Content-Length: ";
     append_number(out, r.body.size());

@@ -42,6 +42,9 @@ struct response_form {
   std::string_view date{};  // a whole header line
   bool keeps_alive = true;
   bool without_body = false;  // of HEAD: the length is told, the body left out
+  // Of an answer in parts the head alone is written.
+  enum class frame : std::uint8_t { whole, chunked, to_the_end };
+  frame body = frame::whole;
 };
 void append_response(std::string& out, const response& r, const response_form& form);
 

@@ -11,33 +11,56 @@ namespace {
 using m = method;
 using b = body_rule;
 using w = closing_rule;
+using a = access;
 
 // The routes of docs/reference/http.md; those that are asked most often first.
-constexpr std::array<route, 23> all_routes = {{
-    {m::post, "/v1/jobs", b::stream, w::refused, push_jobs},
-    {m::post, "/v1/leases", b::json, w::refused, lease_jobs},
-    {m::post, "/v1/jobs/{id}/ack", b::json, w::of_workers, ack_job},
-    {m::post, "/v1/acks", b::json, w::of_workers, ack_jobs},
-    {m::post, "/v1/jobs/{id}/extend", b::json, w::of_workers, extend_lease},
-    {m::post, "/v1/jobs/{id}/fail", b::json, w::of_workers, fail_job},
-    {m::post, "/v1/jobs/{id}/release", b::json, w::of_workers, release_job},
-    {m::get, "/v1/jobs/{id}", b::none, w::refused, get_job},
-    {m::get, "/v1/jobs", b::none, w::refused, list_jobs},
-    {m::post, "/v1/jobs/{id}/cancel", b::none, w::refused, cancel_job},
-    {m::post, "/v1/jobs/{id}/retry", b::none, w::refused, retry_job},
-    {m::remove, "/v1/jobs/{id}", b::none, w::refused, remove_job},
-    {m::get, "/v1/queues", b::none, w::refused, list_queues},
-    {m::get, "/v1/queues/{name}", b::none, w::refused, get_queue},
-    {m::patch, "/v1/queues/{name}", b::json, w::refused, configure_queue},
-    {m::post, "/v1/queues/{name}/pause", b::none, w::refused, pause_queue},
-    {m::post, "/v1/queues/{name}/resume", b::none, w::refused, resume_queue},
-    {m::post, "/v1/queues/{name}/purge", b::none, w::refused, purge_queue},
-    {m::get, "/v1/stats", b::none, w::refused, get_stats},
-    {m::get, "/metrics", b::none, w::answered, get_metrics},
-    {m::get, "/healthz", b::none, w::answered, get_health},
-    {m::get, "/readyz", b::none, w::answered, get_readiness},
-    {m::get, "/", b::none, w::refused, get_root},
-}};
+constexpr auto all_routes = std::to_array<route>({
+    {m::post, "/v1/jobs", b::stream, w::refused, push_jobs, a::push},
+    {m::post, "/v1/leases", b::json, w::refused, lease_jobs, a::work},
+    {m::post, "/v1/jobs/{id}/ack", b::json, w::of_workers, ack_job, a::work},
+    {m::post, "/v1/acks", b::json, w::of_workers, ack_jobs, a::work},
+    {m::post, "/v1/jobs/{id}/extend", b::json, w::of_workers, extend_lease, a::work},
+    {m::post, "/v1/jobs/{id}/fail", b::json, w::of_workers, fail_job, a::work},
+    {m::post, "/v1/jobs/{id}/release", b::json, w::of_workers, release_job, a::work},
+    {m::get, "/v1/jobs/{id}", b::none, w::refused, get_job, a::read},
+    {m::get, "/v1/jobs", b::none, w::refused, list_jobs, a::read},
+    {m::post, "/v1/jobs/{id}/cancel", b::none, w::refused, cancel_job, a::manage},
+    {m::post, "/v1/jobs/{id}/retry", b::none, w::refused, retry_job, a::manage},
+    {m::remove, "/v1/jobs/{id}", b::none, w::refused, remove_job, a::admin},
+    {m::get, "/v1/queues", b::none, w::refused, list_queues, a::read},
+    {m::get, "/v1/queues/{name}", b::none, w::refused, get_queue, a::read},
+    {m::patch, "/v1/queues/{name}", b::json, w::refused, configure_queue, a::admin},
+    {m::post, "/v1/queues/{name}/pause", b::none, w::refused, pause_queue, a::admin},
+    {m::post, "/v1/queues/{name}/resume", b::none, w::refused, resume_queue, a::admin},
+    {m::post, "/v1/queues/{name}/purge", b::none, w::refused, purge_queue, a::admin},
+    {m::post, "/v1/jobs/{id}/progress", b::json, w::of_workers, report_progress, a::work},
+    {m::post, "/v1/jobs/{id}/logs", b::json, w::of_workers, add_logs, a::work},
+    {m::get, "/v1/jobs/{id}/logs", b::none, w::refused, get_logs, a::read},
+    {m::post, "/v1/batches", b::json, w::refused, push_batch, a::push},
+    {m::post, "/v1/workflows", b::json, w::refused, push_workflow, a::push},
+    {m::get, "/v1/batches", b::none, w::refused, list_batches, a::read},
+    {m::get, "/v1/batches/{id}", b::none, w::refused, get_batch, a::read},
+    {m::get, "/v1/batches/{id}/graph", b::none, w::refused, get_batch_graph, a::read},
+    {m::post, "/v1/batches/{id}/close", b::none, w::refused, close_batch, a::push},
+    {m::post, "/v1/batches/{id}/cancel", b::none, w::refused, cancel_batch, a::manage},
+    {m::post, "/v1/batches/{id}/retry", b::none, w::refused, retry_batch, a::manage},
+    {m::get, "/v1/crons", b::none, w::refused, list_crons, a::read},
+    {m::post, "/v1/crons/check", b::json, w::refused, check_cron, a::push},
+    {m::get, "/v1/crons/{name}", b::none, w::refused, get_cron, a::read},
+    {m::put, "/v1/crons/{name}", b::json, w::refused, set_cron, a::admin},
+    {m::patch, "/v1/crons/{name}", b::json, w::refused, patch_cron, a::admin},
+    {m::remove, "/v1/crons/{name}", b::none, w::refused, remove_cron, a::admin},
+    {m::post, "/v1/crons/{name}/pause", b::none, w::refused, pause_cron, a::admin},
+    {m::post, "/v1/crons/{name}/resume", b::none, w::refused, resume_cron, a::admin},
+    {m::post, "/v1/crons/{name}/run", b::none, w::refused, run_cron, a::admin},
+    {m::get, "/v1/events", b::none, w::refused, get_events, a::read},
+    {m::get, "/v1/stats", b::none, w::refused, get_stats, a::read},
+    {m::get, "/v1/openapi.json", b::none, w::refused, get_openapi, a::read},
+    {m::get, "/metrics", b::none, w::answered, get_metrics, a::read},
+    {m::get, "/healthz", b::none, w::answered, get_health, a::open},
+    {m::get, "/readyz", b::none, w::answered, get_readiness, a::open},
+    {m::get, "/", b::none, w::refused, get_root, a::read},
+});
 
 std::string_view take_segment(std::string_view& path) {
   path.remove_prefix(1);  // the slash
@@ -72,7 +95,9 @@ bool read_variable(const route& r, std::string_view text, routed& into) {
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into.id);
     if (failed == std::errc{} && end == text.data() + text.size()) return true;
     into.status = 404;
-    into.detail = "there is no job '" + std::string(text) + "': ids are whole numbers";
+    const bool is_batch = r.path.starts_with("/v1/batches");
+    into.detail = std::string("there is no ") + (is_batch ? "batch '" : "job '") +
+                  std::string(text.substr(0, 64)) + "': ids are whole numbers";
     return false;
   }
   if (r.path.find("{name}") == std::string_view::npos) return true;
@@ -104,7 +129,7 @@ routed find_route(method asked, std::string_view path) {
   routed found;
   if (asked == method::options && path == "*") {
     found.status = 204;
-    found.allow = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
+    found.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
     return found;
   }
   if (!path.starts_with('/')) {

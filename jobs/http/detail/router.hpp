@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "jobs/auth/identity.hpp"
 #include "jobs/engine/engine.hpp"
 #include "jobs/http/detail/request.hpp"
 #include "jobs/http/detail/ticket.hpp"
@@ -31,6 +32,7 @@ struct call {
   ticket to;
   job_id id = 0;       // of a path with {id}
   std::string name{};  // of a path with {name}
+  identity who{};      // asks
 };
 
 enum class body_rule : std::uint8_t {
@@ -46,13 +48,43 @@ enum class closing_rule : std::uint8_t {
   of_workers,  // about a lease that is open: as ever
 };
 
+// Who may ask for it, where tokens are asked for.
+enum class access : std::uint8_t {
+  open,  // anybody
+  read,  // the role of that name, as are the next two
+  push,
+  work,
+  manage,  // the role push; it changes what others may have pushed, so it is audited
+  admin,   // the role admin; audited, unless it only reads
+};
+constexpr role role_of(access needs) noexcept {
+  switch (needs) {
+    case access::open:
+    case access::read:
+      return role::read;
+    case access::push:
+    case access::manage:
+      return role::push;
+    case access::work:
+      return role::work;
+    case access::admin:
+      break;
+  }
+  return role::admin;
+}
+
 struct route {
   http::method method;
   std::string_view path;  // as documented and counted: "/v1/jobs/{id}"
   body_rule body;
   closing_rule while_closing;
   void (*handle)(call& c);
+  access needs = access::admin;
 };
+
+constexpr bool is_audited(const route& r) noexcept {
+  return r.needs == access::manage || (r.needs == access::admin && r.method != method::get);
+}
 
 std::span<const route> routes() noexcept;
 

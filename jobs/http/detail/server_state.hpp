@@ -6,12 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jobs/http/detail/body_budget.hpp"
 #include "jobs/http/detail/router.hpp"
+#include "jobs/http/detail/tls_context.hpp"
 #include "jobs/http/http_server.hpp"
 #include "sluice/base/atomic.hpp"
+#include "sluice/sync/snapshot.hpp"
 
 namespace sluice::jobs::http {
 
@@ -47,8 +52,20 @@ class server_state {
 
   body_budget bodies{options.body_budget_bytes};
 
+  // None: nobody is asked for a token.
+  snapshot<std::optional<token_set>> tokens{options.tokens};
+  // What new connections begin TLS with; null: they do not.
+  snapshot<std::shared_ptr<const tls_context>> tls{std::shared_ptr<const tls_context>()};
+
+  // Somebody has shown a token that is not known.
+  void note_intrusion(std::string_view from);
+
   bool is_closing() const noexcept { return closing.load(relaxed); }
   std::uint64_t connections() const noexcept;
+
+ private:
+  atomic<std::uint64_t> intrusions_{0};        // that were not told of
+  atomic<std::int64_t> intrusion_told_ms_{0};  // when the last were
 };
 
 // The text of /metrics.

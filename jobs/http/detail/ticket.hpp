@@ -15,10 +15,25 @@
 
 namespace sluice::jobs::http {
 
+// Whoever makes an answer that comes in parts. All of it on the thread of `home`.
+class part_source {
+ public:
+  virtual void go_on() = 0;  // there is room for more, after there was none
+
+ protected:
+  ~part_source() = default;
+};
+
 // Whoever a request came from. All of it on the thread of `home`.
 class answerer {
  public:
   virtual void answer(std::uint64_t number, response&& r) = 0;
+  // An answer in parts: its head, its parts, its end. After a part that fills what may be unsent
+  // (false) no more is put until `source` is told to go on. A client that has gone takes all of it.
+  virtual void begin_parts(std::uint64_t number, response&& head,
+                           std::shared_ptr<part_source> source) = 0;
+  virtual bool put_part(std::uint64_t number, std::string_view bytes) = 0;
+  virtual void end_parts(std::uint64_t number) = 0;
   // Something that a request waited for has come: its body may be read on.
   virtual void resume() = 0;
   virtual executor& home() noexcept = 0;
@@ -55,6 +70,11 @@ class ticket {
             .headers = p.headers,
             .is_last = is_last});
   }
+  void begin_parts(response head, std::shared_ptr<part_source> source) const {
+    who_->begin_parts(number_, std::move(head), std::move(source));
+  }
+  bool put_part(std::string_view bytes) const { return who_->put_part(number_, bytes); }
+  void end_parts() const { who_->end_parts(number_); }
   // The rest of the request will not be read.
   void refuse_and_end(const error& why) const { refuse(why, 0, {}, true); }
 

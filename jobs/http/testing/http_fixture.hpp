@@ -7,16 +7,29 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "jobs/http/http_server.hpp"
 #include "jobs/http/testing/wire.hpp"
 #include "jobs/json/codec.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/sync/guarded.hpp"
 
 namespace sluice::jobs::testing {
 
 using sluice::testing::eventually;
+
+// Every answer that a test had, so that the OpenAPI document can be held against them.
+struct answer_seen {
+  std::string method;
+  std::string target;
+  int status = 0;
+};
+inline guarded<std::vector<answer_seen>>& answers_seen() {
+  static guarded<std::vector<answer_seen>> all;
+  return all;
+}
 
 class HttpTest : public ::testing::Test {
  protected:
@@ -51,7 +64,9 @@ class HttpTest : public ::testing::Test {
             std::string_view headers = {}) const {
     wire w = connect();
     w.request(method, target, body, headers);
-    return w.receive(method == "HEAD");
+    reply r = w.receive(method == "HEAD");
+    answers_seen().lock()->push_back({std::string(method), std::string(target), r.status});
+    return r;
   }
   reply send(std::string_view bytes) const {
     wire w = connect();

@@ -53,14 +53,14 @@ class wire {
         connected_(other.connected_),
         held_(std::move(other.held_)) {}
   wire& operator=(wire&&) = delete;
-  ~wire() { close(); }
+  virtual ~wire() { close(); }
 
   bool connected() const { return connected_; }
 
   // False: the other end has closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const auto n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const auto n = give(bytes);
       if (n <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
@@ -108,6 +108,33 @@ class wire {
     held_.erase(0, length);
     return r;
   }
+  // The head of an answer whose body comes in parts.
+  reply receive_head() {
+    reply r;
+    std::size_t end = 0;
+    while ((end = held_.find("\r\n\r\n")) == std::string::npos) {
+      if (!fill()) return r;
+    }
+    read_head(r, held_.substr(0, end + 2));
+    held_.erase(0, end + 4);
+    return r;
+  }
+  // The next chunk of it. Empty: that was its end, a clean one if `clean_end` says so.
+  std::string next_chunk() {
+    std::size_t line = 0;
+    while ((line = held_.find("\r\n")) == std::string::npos) {
+      if (!fill()) return {};
+    }
+    const std::size_t length = std::strtoul(held_.c_str(), nullptr, 16);
+    while (held_.size() < line + 2 + length + 2) {
+      if (!fill()) return {};
+    }
+    std::string chunk = held_.substr(line + 2, length);
+    held_.erase(0, line + 2 + length + 2);
+    clean_end_ = length == 0;
+    return chunk;
+  }
+  bool clean_end() const { return clean_end_; }
   // Whether the other end has closed and sent nothing more.
   bool ends() {
     while (held_.empty()) {
@@ -130,10 +157,18 @@ class wire {
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   }
 
+ protected:
+  // For one that does not speak plainly.
+  virtual ssize_t give(std::string_view bytes) {
+    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  virtual ssize_t take(char* into, std::size_t size) { return ::recv(socket_, into, size, 0); }
+  int socket() const { return socket_; }
+
  private:
   bool fill() {
     char bytes[65536];
-    const auto n = ::recv(socket_, bytes, sizeof bytes, 0);
+    const auto n = take(bytes, sizeof bytes);
     if (n <= 0) {
       EXPECT_TRUE(n == 0 || errno == ECONNRESET || errno == EPIPE)
           << "no answer within " << patience_seconds << " s";
@@ -161,6 +196,7 @@ class wire {
   int socket_;
   bool connected_ = false;
   std::string held_;
+  bool clean_end_ = false;
 };
 
 }  // namespace sluice::jobs::testing

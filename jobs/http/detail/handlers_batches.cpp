@@ -1,0 +1,178 @@
+// Batches and workflows.
+#include "jobs/http/detail/graph.hpp"
+#include "jobs/http/detail/handlers.hpp"
+#include "jobs/http/detail/server_state.hpp"
+#include "jobs/json/codec.hpp"
+
+namespace sluice::jobs::http {
+namespace {
+
+constexpr std::size_t graph_jobs_max = 1000;
+
+bool may_push(const call& c, const batch_spec& spec) {
+  for (const job_spec& job : spec.jobs) {
+    if (!may_use(c, role::push, job.queue)) return false;
+  }
+  for (const auto* callback : {&spec.on_success, &spec.on_end, &spec.on_failure}) {
+    if (*callback && !may_use(c, role::push, (*callback)->queue)) return false;
+  }
+  return true;
+}
+
+// Calls `then(ticket)` if who asks may do this with the batch of the call.
+template <class Then>
+void with_batch(call& c, role what, Then then) {
+  if (!c.who.is_scoped()) return then(std::move(c.to));
+  check_batch(c.jobs, std::move(c.to), c.who, what, c.id, std::move(then));
+}
+
+std::vector<job_id> named_by(const batch_spec& spec) {
+  std::vector<job_id> ids;
+  for (const job_spec& job : spec.jobs) add_named(ids, job);
+  for (const auto* callback : {&spec.on_success, &spec.on_end, &spec.on_failure}) {
+    if (*callback) add_named(ids, **callback);
+  }
+  return ids;
+}
+
+void push(call& c, batch_spec spec, milliseconds wait) {
+  if (!may_push(c, spec)) return;
+  std::vector<job_id> named = c.who.is_scoped() ? named_by(spec) : std::vector<job_id>();
+  auto go_on = [&jobs = c.jobs, spec = std::move(spec),
+                limits = limits_of(c, wait)](const ticket& asked) mutable {
+    when_done(asked, jobs.push_batch(std::move(spec), limits),
+              [](const ticket& to, const result<batch_receipt>& pushed) {
+                if (!pushed) return to.refuse(pushed.error());
+                std::string& body = to.who().scratch();
+                json::write(body, *pushed);
+                to.answer_json(201, body,
+                               "Location: /v1/batches/" + std::to_string(pushed->id) + "\r\n");
+              });
+  };
+  if (named.empty()) return go_on(c.to);
+  check_named(c.jobs, std::move(c.to), c.who, std::move(named), std::move(go_on));
+}
+
+// The batch and how long its push may wait; answers, and gives none, when something is wrong.
+std::optional<std::pair<batch_spec, milliseconds>> read_push(const call& c) {
+  static constexpr std::array<std::string_view, 1> names = {"wait"};
+  const auto values = read_query(c.head.query(), names);
+  if (!values) {
+    c.to.refuse(values.error());
+    return std::nullopt;
+  }
+  const auto wait = wait_of(c, (*values)[0], c.server.options.push_wait);
+  if (!wait) {
+    c.to.refuse(wait.error());
+    return std::nullopt;
+  }
+  auto spec = json::read<batch_spec>(c.body, {.now = c.server.time.now()});
+  if (!spec) {
+    c.to.refuse(spec.error());
+    return std::nullopt;
+  }
+  return std::pair(*std::move(spec), *wait);
+}
+
+// What was done to all of a batch, as a receipt that says to how many.
+template <class Receipt>
+void answer_count(const ticket& to, const result<std::uint64_t>& many) {
+  if (!many) return to.refuse(many.error());
+  answer_with(to, result<Receipt>(Receipt{*many}));
+}
+
+// Reads the jobs of a batch, page by page, and draws them.
+struct drawing {
+  engine& jobs;
+  batch_info batch;
+  graph_format format;
+  std::vector<job> found{};
+
+  static void go_on(const ticket& to, std::shared_ptr<drawing> it, job_id after) {
+    engine& jobs = it->jobs;
+    list_request what{
+        .batch = it->batch.id, .after = after, .limit = graph_jobs_max - it->found.size()};
+    when_done(to, jobs.list(std::move(what)),
+              [it = std::move(it)](const ticket& back, result<job_page> page) mutable {
+                if (!page) return back.refuse(page.error());
+                for (job& j : page->jobs) it->found.push_back(std::move(j));
+                const bool is_over = !page->cursor || it->found.size() >= graph_jobs_max;
+                if (!is_over) return go_on(back, std::move(it), *page->cursor);
+                it->draw(back, page->cursor.has_value());
+              });
+  }
+
+  void draw(const ticket& to, bool is_cut) const {
+    std::string& body = to.who().scratch();
+    draw_graph(body, format, batch, found, is_cut ? graph_part::first : graph_part::all);
+    to.answer({.status = 200, .type = type_of(format), .body = body});
+  }
+};
+
+}  // namespace
+
+void push_batch(call& c) {
+  auto asked = read_push(c);
+  if (asked) push(c, std::move(asked->first), asked->second);
+}
+
+void push_workflow(call& c) {
+  auto asked = read_push(c);
+  if (!asked) return;
+  if (asked->first.jobs.empty()) {
+    return c.to.refuse({error_code::invalid, "jobs: a workflow must have at least one job"});
+  }
+  push(c, std::move(asked->first), asked->second);
+}
+
+void list_batches(call& c) {
+  const auto page = read_page_parameters(c.head.query(), 100);
+  if (!page) return c.to.refuse(page.error());
+  if (!sees_every_queue(c, "batches")) return;
+  when_done(std::move(c.to), c.jobs.batches(page->after, page->limit), answer_with<batch_page>);
+}
+
+void get_batch(call& c) {
+  if (!has_no_query(c)) return;
+  with_batch(c, role::read, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.get_batch(id), answer_with<batch_info>);
+  });
+}
+
+void get_batch_graph(call& c) {
+  static constexpr std::array<std::string_view, 1> names = {"format"};
+  const auto values = read_query(c.head.query(), names);
+  if (!values) return c.to.refuse(values.error());
+  const auto format = graph_format_from((*values)[0].value_or("mermaid"));
+  if (!format) return c.to.refuse(bad_parameter("format", "expected mermaid or dot"));
+  with_batch(c, role::read, [&jobs = c.jobs, id = c.id, format](ticket asked) {
+    when_done(std::move(asked), jobs.get_batch(id),
+              [&jobs, format](const ticket& to, const result<batch_info>& found) {
+                if (!found) return to.refuse(found.error());
+                drawing::go_on(to, std::make_shared<drawing>(drawing{jobs, *found, *format}), 0);
+              });
+  });
+}
+
+void close_batch(call& c) {
+  if (!has_no_query(c)) return;
+  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.close_batch(id), answer_with<batch_info>);
+  });
+}
+
+void cancel_batch(call& c) {
+  if (!has_no_query(c)) return;
+  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.cancel_batch(id), answer_count<json::cancel_receipt>);
+  });
+}
+
+void retry_batch(call& c) {
+  if (!has_no_query(c)) return;
+  with_batch(c, role::push, [&jobs = c.jobs, id = c.id](ticket to) {
+    when_done(std::move(to), jobs.retry_batch(id), answer_count<json::retry_receipt>);
+  });
+}
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,34 @@
+#pragma once
+
+// A certificate with its key, ready to serve connections: TLS 1.2 and 1.3, forward secrecy only.
+//
+// Each connection keeps the context that it began with, so that a new certificate changes nothing
+// for those that are open.
+
+#include <openssl/ssl.h>
+
+#include <memory>
+
+#include "jobs/http/http_security.hpp"
+#include "jobs/model/result.hpp"
+
+namespace sluice::jobs::http {
+
+class tls_context {
+ public:
+  // invalid: names the file and what is wrong with it.
+  static result<std::shared_ptr<const tls_context>> load(const tls_files& files, unix_time now);
+
+  SSL_CTX* get() const noexcept { return context_.get(); }
+  const tls_certificate& certificate() const noexcept { return certificate_; }
+
+ private:
+  struct freer {
+    void operator()(SSL_CTX* c) const noexcept { SSL_CTX_free(c); }
+  };
+
+  std::unique_ptr<SSL_CTX, freer> context_;
+  tls_certificate certificate_;
+};
+
+}  // namespace sluice::jobs::http

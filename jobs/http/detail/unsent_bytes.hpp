@@ -1,0 +1,52 @@
+#pragma once
+
+// What a connection has to say and has not said yet, however slowly the client takes it.
+//
+// Guarantees: bytes leave in the order in which they came; those that are next stay the same until
+// they are taken, as TLS wants it. Places count from the beginning of the connection.
+// Cost: a byte is moved about twice, however it is taken. Memory: some times what is unsent, or
+// bytes_kept; never what was sent before.
+//
+//     out.append(answer);
+//     out.take(write(out.next()));
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sluice::jobs::http {
+
+class unsent_bytes {
+ public:
+  // So much memory may be kept while nothing is unsent.
+  static constexpr std::size_t bytes_kept = std::size_t{64} << 10;
+
+  void append(std::string_view more) { bytes_ += more; }
+  std::string_view next() const noexcept { return std::string_view(bytes_).substr(taken_); }
+  // So many of the next were sent.
+  void take(std::size_t n) {
+    taken_ += n;
+    if (taken_ < bytes_.size() && (taken_ <= bytes_kept || taken_ < size())) return;
+    begin_ += taken_;
+    if (bytes_.capacity() > bytes_kept) {
+      std::string(next()).swap(bytes_);  // an assignment would keep the memory
+    } else {
+      bytes_.erase(0, taken_);
+    }
+    taken_ = 0;
+  }
+
+  bool empty() const noexcept { return taken_ == bytes_.size(); }
+  std::size_t size() const noexcept { return bytes_.size() - taken_; }
+  std::uint64_t begin_place() const noexcept { return begin_ + taken_; }
+  std::uint64_t end_place() const noexcept { return begin_ + bytes_.size(); }
+  std::size_t memory() const noexcept { return bytes_.capacity(); }
+
+ private:
+  std::string bytes_;
+  std::size_t taken_ = 0;    // of bytes_
+  std::uint64_t begin_ = 0;  // the place of bytes_
+};
+
+}  // namespace sluice::jobs::http

@@ -1,0 +1,60 @@
+#include "jobs/http/detail/unsent_bytes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace sluice::jobs::http {
+namespace {
+
+std::string part(std::size_t number) {
+  return std::to_string(number) + std::string(1000, static_cast<char>('a' + number % 26));
+}
+
+TEST(UnsentBytes, LeaveInOrderAndKeepTheirPlaces) {
+  unsent_bytes out;
+  std::string said;
+  std::string taken;
+  for (std::size_t i = 0; i < 3000; ++i) {
+    out.append(part(i));
+    said += part(i);
+    // Now ahead by a lot, now by little, now by nothing.
+    const std::size_t n = std::min(out.size(), i % 700 == 699 ? out.size() : i * 37 % 2000);
+    taken += out.next().substr(0, n);
+    out.take(n);
+    ASSERT_EQ(out.begin_place(), taken.size());
+    ASSERT_EQ(out.end_place(), said.size());
+    ASSERT_EQ(out.size(), said.size() - taken.size());
+    ASSERT_EQ(out.empty(), said.size() == taken.size());
+  }
+  taken += out.next();
+  EXPECT_EQ(taken, said);
+}
+
+TEST(UnsentBytes, TakeNoMemoryForWhatWasSentFromAClientThatIsAlwaysBehind) {
+  unsent_bytes out;
+  out.append(std::string(1000, 'x'));
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < 100'000; ++i) {  // 100 MB, a thousand bytes of it always unsent
+    const std::string more = part(i);
+    out.append(more);
+    out.take(more.size());
+    most = std::max(most, out.memory());
+  }
+  EXPECT_EQ(out.size(), 1000U);
+  EXPECT_LE(most, 4 * unsent_bytes::bytes_kept);
+}
+
+TEST(UnsentBytes, KeepLittleMemoryAfterALongAnswer) {
+  unsent_bytes out;
+  out.append(std::string(std::size_t{8} << 20, 'x'));
+  out.take((std::size_t{8} << 20) - 10);
+  EXPECT_EQ(out.size(), 10U);
+  EXPECT_LE(out.memory(), unsent_bytes::bytes_kept);
+  out.take(10);
+  EXPECT_TRUE(out.empty());
+}
+
+}  // namespace
+}  // namespace sluice::jobs::http
