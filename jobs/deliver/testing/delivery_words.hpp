@@ -1,0 +1,116 @@
+#pragma once
+
+// The words in which the tests of the deliverer are written: an engine on a disk that can fail, a
+// clock that is moved by hand, queues that are delivered, and how their jobs ended.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jobs/deliver/deliverer.hpp"
+#include "jobs/deliver/testing/receiver.hpp"
+#include "jobs/engine/testing/engine_words.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs::testing {
+
+using sluice::testing::eventually;
+
+class delivery_words : public engine_words {
+ protected:
+  delivery_words() {
+    options.check_url = [](std::string_view) -> void_result { return done{}; };
+    posting.time = &time;
+    posting.version = "1.2.3";
+    posting.rules = url_rules::parse({"http://127.0.0.1:1"}).value();
+    posting.on_event = [this](const delivery_event& e) { events.lock()->push_back(e); };
+  }
+  void TearDown() override {
+    drive.works();
+    posts.reset();
+    engine_words::TearDown();
+  }
+
+  // Begins with the first use.
+  deliverer& d() {
+    if (posts == nullptr) {
+      auto opened = deliverer::open(e(), posting);
+      check(opened.has_value(), "test", "a deliverer");
+      posts = *std::move(opened);
+    }
+    return *posts;
+  }
+  void allow(const std::vector<const receiver*>& all) {
+    std::vector<std::string> rules;
+    for (const receiver* const to : all) {
+      rules.push_back(to->url("/in"));
+      rules.push_back(to->url("/in", "localhost"));
+    }
+    posting.rules = url_rules::parse(rules).value();
+  }
+  // An empty URL: not any more.
+  void deliver(const std::string& queue, const delivery_target& to) {
+    configure({.deliver_url = to.url,
+               .deliver_concurrency = to.concurrency,
+               .deliver_timeout = to.timeout},
+              queue);
+    d().refresh();
+  }
+  // The queue "default", to a receiver that is allowed for it.
+  void deliver_to(const receiver& to, std::uint32_t concurrency = 8, milliseconds timeout = 30s) {
+    if (posts == nullptr) allow({&to});
+    deliver("default", {.url = to.url(), .concurrency = concurrency, .timeout = timeout});
+  }
+
+  job_id push_kept(job_spec spec = {}) {
+    spec.keep_for = 1h;
+    return push(std::move(spec));
+  }
+  job ended(job_id id) {
+    auto found = e().wait(id, deadline::after(1min)).get();
+    EXPECT_TRUE(found) << "job " << id << ": " << (found ? "" : found.error().message);
+    return found ? *std::move(found) : job{};
+  }
+  // Until its attempt has failed and another is to come.
+  job retrying(job_id id) {
+    eventually([&] { return state(id) == job_state::retrying; }, "a job that is to be retried");
+    return get(id);
+  }
+  job_id push_webhook(const std::string& url, const std::string& event) {
+    return push_kept({.queue = std::string(webhook_queue),
+                      .kind = "sluice.webhook",
+                      .args = {R"({"url":")" + url + R"(","event":)" + event + "}"}});
+  }
+  // Moves the clock when nothing of a queue is under way, so that nothing times out by it.
+  void advance_idle(const std::string& queue, std::chrono::nanoseconds by) {
+    eventually([&] {
+      const queue_counts now = counts(queue);
+      return now.ready + now.running + stats_of(queue).in_flight == 0;
+    });
+    advance(by);
+  }
+  delivery_stats stats_of(const std::string& queue = "default") {
+    for (const delivery_stats& s : d().stats()) {
+      if (s.queue == queue) return s;
+    }
+    return {};
+  }
+  std::vector<delivery_event> events_of(delivery_event::what kind) {
+    std::vector<delivery_event> found;
+    const auto held = events.lock();
+    for (const delivery_event& e : *held) {
+      if (e.kind == kind) found.push_back(e);
+    }
+    return found;
+  }
+
+  guarded<std::vector<delivery_event>> events;
+  deliverer_options posting;
+  std::unique_ptr<deliverer> posts;
+};
+
+}  // namespace sluice::jobs::testing
