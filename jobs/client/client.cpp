@@ -4,66 +4,34 @@
 #include <cstdlib>
 #include <utility>
 
-#include "jobs/client/detail/transport.hpp"
-#include "jobs/json/codec.hpp"
+#include "jobs/client/detail/client_impl.hpp"
 #include "jobs/json/text.hpp"
-#include "sluice/future/promise.hpp"
 
 namespace sluice::jobs {
 namespace {
 
+using detail::add_parameter;
+using detail::error_of;
 using detail::http_answer;
 using detail::http_request;
+using detail::is_success;
+using detail::job_path;
 using detail::percent_encoded;
+using detail::read_answer;
 using verb = http_request::verb;
 
 constexpr const char* default_url = "http://127.0.0.1:7433";
 constexpr milliseconds clocks_differ{2000};  // the Date of an answer is to the second
 
-std::string job_path(job_id id, std::string_view action = {}) {
-  std::string path = "/v1/jobs/" + std::to_string(id);
-  if (!action.empty()) path += "/" + std::string(action);
-  return path;
+std::string environment(const char* name, const char* otherwise = "") {
+  const char* const set = std::getenv(name);
+  return set != nullptr && *set != '\0' ? set : otherwise;
 }
 
 std::string queue_path(std::string_view name, std::string_view action = {}) {
   std::string path = "/v1/queues/" + percent_encoded(name);
   if (!action.empty()) path += "/" + std::string(action);
   return path;
-}
-
-void add_parameter(std::string& target, std::string_view name, std::string_view value) {
-  target += target.find('?') == std::string::npos ? '?' : '&';
-  target += name;
-  target += '=';
-  target += percent_encoded(value);
-}
-
-bool is_success(const http_answer& a) {
-  return a.status >= 200 && a.status < 300;
-}
-
-// What an answer that is no success says.
-error error_of(const http_answer& a, const std::string& url) {
-  if (auto told = json::read<json::problem>(a.body)) return std::move(told->why);
-  return {error_code::unavailable, "the job server at " + url + ": it answered " +
-                                       std::to_string(a.status) +
-                                       " without saying why, as a job server would"};
-}
-
-template <class T>
-result<T> read_answer(const http_answer& a, const std::string& url) {
-  if (!is_success(a)) return error_of(a, url);
-  auto read = json::read<T>(a.body);
-  if (read) return read;
-  return error{
-      error_code::unavailable,
-      "the job server at " + url + ": its answer is not understood: " + read.error().message};
-}
-
-void_result read_nothing(const http_answer& a, const std::string& url) {
-  if (!is_success(a)) return error_of(a, url);
-  return done{};
 }
 
 // The time of a server, as this machine's clock would show it.
@@ -109,142 +77,26 @@ std::vector<result<T>> one_for_each(std::size_t many, result<std::vector<result<
 
 }  // namespace
 
-class client::impl {
- public:
-  impl(detail::http_url to, options o)
-      : options_(std::move(o)),
-        url_(to.text),
-        time_(options_.time != nullptr ? *options_.time : real_time()),
-        transport_(std::move(to), options_) {}
-
-  const std::string& url() const noexcept { return url_; }
-  unix_time now() const noexcept { return time_.now(); }
-
-  // Sends one request; `read(const http_answer&)` makes of the answer what the future is of.
-  template <class T, class Read>
-  future<T> call(http_request what, wait_limits limits, Read read) {
-    promise<T> p;
-    future<T> answer = p.get_future();
-    std::stop_token cancelled = p.stop_token();
-    transport_.send(std::move(what), std::move(limits), std::move(cancelled),
-                    [p = std::move(p), read = std::move(read)](result<http_answer> a) mutable {
-                      p.set_value(read(std::move(a)));
-                    });
-    return answer;
-  }
-
-  template <class T>
-  future<result<T>> get_value(http_request what, wait_limits limits) {
-    return call<result<T>>(std::move(what), std::move(limits),
-                           [url = url_](const result<http_answer>& a) -> result<T> {
-                             if (!a) return a.error();
-                             return read_answer<T>(*a, url);
-                           });
-  }
-  future<void_result> get_nothing(http_request what, wait_limits limits) {
-    return call<void_result>(std::move(what), std::move(limits),
-                             [url = url_](const result<http_answer>& a) -> void_result {
-                               if (!a) return a.error();
-                               return read_nothing(*a, url);
-                             });
-  }
-
-  // A call that waits at the server, in steps: `make(wait)` gives the request of one, `read` what
-  // came of it; timed_out: the step was over, and nothing has happened.
-  template <class T, class Make, class Read>
-  future<T> wait_in_steps(wait_limits limits, Make make, Read read) {
-    auto it =
-        std::make_shared<steps<T, Make, Read>>(std::move(limits), std::move(make), std::move(read));
-    future<T> answer = it->answer.get_future();
-    it->cancelled = it->answer.stop_token();
-    take_step(std::move(it));
-    return answer;
-  }
-
-  template <class T>
-  T wait_for(future<T> answer) {
-    check(!transport_.on_own_thread(), "sluice::jobs::client",
-          "a blocking call not to be made from a continuation, which it would wait for");
-    return answer.get();
-  }
-
- private:
-  template <class T, class Make, class Read>
-  struct steps {
-    steps(wait_limits l, Make m, Read r)
-        : limits(std::move(l)), make(std::move(m)), read(std::move(r)) {}
-    wait_limits limits;
-    Make make;
-    Read read;  // (result<http_answer>) -> T
-    promise<T> answer;
-    std::stop_token cancelled;
-  };
-
-  static bool is_step_over(const error* why) {
-    return why != nullptr && why->code == error_code::timed_out;
-  }
-  template <class T>
-  static const error* error_in(const result<T>& r) {
-    return r ? nullptr : &r.error();
-  }
-  template <class T>
-  static const error* error_in(const std::vector<result<T>>& all) {
-    // Bulk pushes: those that were accepted must not be sent again.
-    const bool none = std::ranges::all_of(
-        all, [](const auto& r) { return !r && r.error().code == error_code::timed_out; });
-    return none && !all.empty() ? &all.front().error() : nullptr;
-  }
-
-  // What the server is asked to wait. It should answer before the caller's own deadline: else the
-  // connection would be lost, and with it what may have been leased.
-  milliseconds step_of(const wait_limits& limits) const {
-    if (limits.deadline.is_never()) return options_.wait_step;
-    clock* const on = limits.deadline.on();
-    const auto left = limits.deadline.when() - (on != nullptr ? on->now() : seam::now());
-    const auto whole = std::chrono::duration_cast<milliseconds>(left);
-    const milliseconds spare = std::min(milliseconds(250), whole / 10);
-    return std::clamp(whole - spare, milliseconds(0), options_.wait_step);
-  }
-
-  template <class Steps>
-  void take_step(std::shared_ptr<Steps> it) {
-    const milliseconds waits = step_of(it->limits);
-    http_request what = it->make(waits);
-    what.waits = waits;
-    const time_point sent = seam::now();
-    auto limits = it->limits;
-    auto cancelled = it->cancelled;
-    transport_.send(
-        std::move(what), std::move(limits), std::move(cancelled),
-        [this, it, waits, sent](result<http_answer> a) {
-          const bool from_server = a.has_value();
-          auto got = it->read(std::move(a));
-          // A server that says so at once, again and again, is not asked in a loop.
-          const bool waited = seam::now() - sent >= waits / 2;
-          // A shorter step was the last before the caller's deadline.
-          if (from_server && is_step_over(error_in(got)) && waited && waits == options_.wait_step) {
-            return take_step(it);
-          }
-          it->answer.set_value(std::move(got));
-        });
-  }
-
-  const options options_;
-  const std::string url_;
-  time_source& time_;
-  detail::transport transport_;
-};
-
 result<client> client::open(options o) {
-  if (o.url.empty()) {
-    const char* const set = std::getenv("SLUICE_URL");
-    o.url = set != nullptr && *set != '\0' ? set : default_url;
-  }
+  if (o.url.empty()) o.url = environment("SLUICE_URL", default_url);
+  if (o.token.empty()) o.token = environment("SLUICE_TOKEN");
+  if (o.ca_file.empty()) o.ca_file = environment("SLUICE_CA_FILE");
   auto to = detail::parse_http_url(o.url);
   if (!to) return to.error();
+  if (!std::ranges::all_of(o.token, [](char c) { return c > ' ' && c < 0x7F; })) {
+    return error{error_code::invalid,
+                 "the token for the server cannot be used: it has white space or characters that "
+                 "no token has"};
+  }
+  std::shared_ptr<boost::asio::ssl::context> trust;
+  if (to->is_secure) {
+    auto made = detail::make_tls_trust(o.ca_file);
+    if (!made) return made.error();
+    trust = *std::move(made);
+  }
   check(o.connections_max > 0 && o.wait_step > milliseconds(0), "sluice::jobs::client",
         "at least one connection, and a wait_step that is not zero");
-  return client(std::make_unique<impl>(std::move(*to), std::move(o)));
+  return client(std::make_unique<impl>(std::move(*to), std::move(o), std::move(trust)));
 }
 
 client::client(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
@@ -320,10 +172,11 @@ future<result<std::vector<leased_job>>> client::async_lease(lease_request what,
 }
 
 future<result<extension>> client::async_extend(lease_ref lease, milliseconds by,
+                                               std::optional<progress> how_far,
                                                wait_limits limits) {
-  http_request what{.method = verb::post,
-                    .target = job_path(lease.job, "extend"),
-                    .body = json::to_json(json::extend_call{.lease = lease.key, .by = by})};
+  const json::extend_call say{.lease = lease.key, .by = by, .how_far = std::move(how_far)};
+  http_request what{
+      .method = verb::post, .target = job_path(lease.job, "extend"), .body = json::to_json(say)};
   return impl_->call<result<extension>>(
       std::move(what), std::move(limits),
       [url = url(), me = impl_.get()](const result<http_answer>& a) -> result<extension> {
@@ -401,6 +254,7 @@ future<result<job_page>> client::async_list(list_request what, wait_limits limit
   if (!what.queue.empty()) add_parameter(target, "queue", what.queue);
   if (what.state) add_parameter(target, "state", to_string(*what.state));
   if (!what.kind.empty()) add_parameter(target, "kind", what.kind);
+  if (what.batch != 0) add_parameter(target, "batch", std::to_string(what.batch));
   if (what.after != 0) add_parameter(target, "after", std::to_string(what.after));
   add_parameter(target, "limit", std::to_string(what.limit));
   return impl_->get_value<job_page>({.target = std::move(target)}, std::move(limits));
@@ -482,8 +336,9 @@ std::vector<result<push_receipt>> client::push_many(std::vector<job_spec> specs,
 result<std::vector<leased_job>> client::lease(lease_request what, wait_limits limits) {
   return impl_->wait_for(async_lease(std::move(what), std::move(limits)));
 }
-result<extension> client::extend(lease_ref lease, milliseconds by, wait_limits limits) {
-  return impl_->wait_for(async_extend(lease, by, std::move(limits)));
+result<extension> client::extend(lease_ref lease, milliseconds by, std::optional<progress> how_far,
+                                 wait_limits limits) {
+  return impl_->wait_for(async_extend(lease, by, std::move(how_far), std::move(limits)));
 }
 void_result client::ack(lease_ref lease, std::optional<payload> job_result, wait_limits limits) {
   return impl_->wait_for(async_ack(lease, std::move(job_result), std::move(limits)));

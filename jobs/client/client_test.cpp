@@ -273,7 +273,7 @@ TEST(Client, TakesUrlsThatItCanUseAndSaysWhatIsWrongWithOthers) {
             "http://jobs.internal/behind");
   EXPECT_EQ(client::open({.url = "http://[::1]:7433"})->url(), "http://[::1]:7433");
   const std::pair<const char*, const char*> wrong[] = {
-      {"https://jobs.internal", "https is not supported"},
+      {"ftp://jobs.internal", "http:// or https://"},
       {"jobs.internal:7433", "does not begin with http://"},
       {"http://", "names no host"},
       {"http://:80", "names no host"},

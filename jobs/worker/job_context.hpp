@@ -6,12 +6,16 @@
 // runs. What a handler that takes long should do is look at `stop_token` now and then, or hand it
 // to whatever it waits in.
 //
-// Guarantees: any thread may call anything. `why_stopped` says `none` until the token asks, and
-// then always the same.
+// Guarantees: any thread may call anything, and nothing waits. `why_stopped` says `none` until the
+// token asks, and then always the same. What is said with `progress` and `log` goes out together,
+// every half second at most, and before the job's end is told: of progress the last that was said,
+// of lines all that there is room for (limits::log_lines_at_once and 1 MiB at a time; how many were
+// left out is the last line). A line that could not be told is not told again.
 //
 //     for (const page& p : book) {
 //       if (ctx.stop_requested()) throw std::runtime_error("stopped between two pages");
 //       render(p);
+//       ctx.progress(100.0 * p.number / book.size(), "page " + std::to_string(p.number));
 //     }
 
 #include <cstdint>
@@ -21,6 +25,7 @@
 #include <utility>
 
 #include "jobs/model/requests.hpp"
+#include "jobs/worker/detail/attempt_notes.hpp"
 #include "sluice/base/atomic.hpp"
 
 namespace sluice::jobs {
@@ -55,12 +60,19 @@ class job_context {
   // acquire: pairs with the release in request_stop.
   stop_reason why_stopped() const noexcept { return why_.load(acquire); }
 
+  // How far it is, from 0 to 100, and a line for people.
+  void progress(double percent, std::string text = {}) { notes_.note({percent, std::move(text)}); }
+  // Lines of this attempt's log, kept as long as the job is.
+  void log(std::string_view text) { notes_.note_lines(text); }
+
   // For the worker. The first reason stays.
   void request_stop(stop_reason why) noexcept;
+  detail::attempt_notes& notes() noexcept { return notes_; }
 
  private:
   const leased_job leased_;
   std::stop_source stop_;
+  detail::attempt_notes notes_;
   atomic<stop_reason> why_{stop_reason::none};
 };
 

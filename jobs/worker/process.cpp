@@ -16,6 +16,7 @@
 
 #include "jobs/json/codec.hpp"
 #include "jobs/worker/detail/child_process.hpp"
+#include "jobs/worker/detail/error_lines.hpp"
 #include "jobs/worker/json_codec.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/clock.hpp"
@@ -307,6 +308,9 @@ job_outcome process_command::run(job_context& ctx) const {
   const bool keeps_output = o.standard_output == process_options::output::result;
   pipe_reader out(pipe_reader::keep::first, keeps_output ? o.output_bytes_max : 0);
   pipe_reader err(pipe_reader::keep::last, o.error_tail_bytes);
+  const bool logs = o.standard_error == process_options::errors::logged;
+  detail::error_lines lines(ctx, logs ? detail::lines_to::log : detail::lines_to::nowhere);
+  err.tell([&lines](std::string_view read) { lines.add(read); });
   supervision watch(ctx, o.kill_after, (o.time != nullptr ? *o.time : real_time()).timers());
   if (!watch.works()) return failed("start", "cannot make an eventfd: too many open files");
   auto child = child_process::start({.file = settings_->file,
@@ -317,6 +321,7 @@ job_outcome process_command::run(job_context& ctx) const {
                                     out, err);
   if (!child) return failed("start", child.error().message);
   const child_end end = watch.run(*child, out, err);
+  lines.end();
 
   if (end.is_success()) {
     if (!keeps_output) return {};
@@ -325,7 +330,7 @@ job_outcome process_command::run(job_context& ctx) const {
                                           " bytes to standard output, which would be its result");
   }
   std::string message = detail::describe(end);
-  const std::string tail = clean_utf8(trimmed(err.kept()));
+  const std::string tail = clean_utf8(trimmed(detail::without_progress(err.kept())));
   if (!tail.empty()) message += (err.was_cut() ? ": ..." : ": ") + tail;
   return failed(std::string(type_of(end)), std::move(message));
 }

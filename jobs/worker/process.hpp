@@ -11,6 +11,9 @@
 // JSON if it is JSON, else as a JSON string if it is UTF-8 (without its last line end), else as
 // bytes; nothing written: no result. Any other end: the job has failed, and the message has the
 // exit code or the signal, and the end of what it wrote to standard error.
+// What it writes to standard error, line by line, is the log of the attempt. A line
+//   sluice:progress 40 resizing
+// says how far it is instead (0 to 100, then a text if it likes), and is in neither.
 // When the job is to stop (cancelled, lease lost, time limit, shutdown) the whole process group
 // gets SIGTERM, and SIGKILL `kill_after` later.
 //
@@ -44,10 +47,12 @@ namespace sluice::jobs {
 
 struct process_options {
   enum class output : std::uint8_t { result, ignored };
+  enum class errors : std::uint8_t { logged, kept_for_failure };
 
   std::string directory{};                                         // where it runs; empty: here
   std::vector<std::pair<std::string, std::string>> environment{};  // beside this program's own
   output standard_output = output::result;
+  errors standard_error = errors::logged;
   std::size_t output_bytes_max = limits::result_bytes_max;
   std::size_t error_tail_bytes = 4096;  // of standard error, in the message of a failure
   milliseconds kill_after{5'000};       // from SIGTERM to SIGKILL

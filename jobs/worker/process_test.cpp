@@ -105,6 +105,30 @@ TEST_F(Process, GivesTheRestInTheEnvironment) {
   EXPECT_EQ(decode<std::string>(*done.result).value(), R"(42 test q 3 {"a":1} 5000 bytes more)");
 }
 
+TEST_F(Process, LogsWhatIsWrittenToStandardErrorAndHearsProgress) {
+  job_context& ctx = context();
+  const auto done = shell("echo a >&2; echo 'sluice:progress 40 of it' >&2; printf b >&2").run(ctx);
+  EXPECT_FALSE(done.failed);
+  const auto said = ctx.notes().take();
+  EXPECT_EQ(said.lines, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(said.how_far, (progress{40, "of it"}));
+}
+
+TEST_F(Process, LeavesProgressOutOfTheMessageOfAFailure) {
+  const auto failed = run("echo 'sluice:progress 40' >&2; echo broken >&2; exit 3");
+  EXPECT_EQ(failed.failed->message, "exit code 3: broken");
+}
+
+TEST_F(Process, LogsNothingWhenItIsToldNotTo) {
+  options_.standard_error = process_options::errors::kept_for_failure;
+  job_context& ctx = context();
+  const auto failed = shell("echo 'sluice:progress 40' >&2; echo broken >&2; exit 3").run(ctx);
+  EXPECT_EQ(failed.failed->message, "exit code 3: broken");
+  const auto said = ctx.notes().take();
+  EXPECT_TRUE(said.lines.empty());
+  EXPECT_EQ(said.how_far, (progress{40, ""}));
+}
+
 TEST_F(Process, KeepsJsonAsJsonTextAsAStringAndTheRestAsBytes) {
   EXPECT_EQ(run(R"(echo ' {"n": 1.10} ')").result, payload{R"( {"n": 1.10})"});
   EXPECT_EQ(run("echo 42").result, payload{"42"});

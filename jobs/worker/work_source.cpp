@@ -19,6 +19,12 @@ class engine_source final : public work_source {
   future<result<extension>> extend(lease_ref lease, milliseconds by) override {
     return make_ready_future<result<extension>>(engine_.extend(lease, by));
   }
+  future<void_result> report(lease_ref lease, progress how_far) override {
+    return make_ready_future<void_result>(engine_.report(lease, std::move(how_far)));
+  }
+  future<void_result> log(lease_ref lease, std::vector<std::string> lines) override {
+    return engine_.log(lease, std::move(lines));
+  }
   future<std::vector<void_result>> ack_many(std::vector<ack_item> items) override {
     return engine_.ack_many(std::move(items));
   }
@@ -42,6 +48,12 @@ class client_source final : public work_source {
   }
   future<result<extension>> extend(lease_ref lease, milliseconds by) override {
     return client_.async_extend(lease, by);
+  }
+  future<void_result> report(lease_ref lease, progress how_far) override {
+    return client_.async_report(lease, std::move(how_far));
+  }
+  future<void_result> log(lease_ref lease, std::vector<std::string> lines) override {
+    return client_.async_log(lease, std::move(lines));
   }
   future<std::vector<void_result>> ack_many(std::vector<ack_item> items) override {
     return client_.async_ack_many(std::move(items));

@@ -11,6 +11,7 @@
 // hear of. Whatever was made from must outlive the source.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "jobs/model/requests.hpp"
@@ -29,6 +30,9 @@ class work_source {
 
   virtual future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits) = 0;
   virtual future<result<extension>> extend(lease_ref lease, milliseconds by) = 0;
+  // How far an attempt is, and lines of its log.
+  virtual future<void_result> report(lease_ref lease, progress how_far) = 0;
+  virtual future<void_result> log(lease_ref lease, std::vector<std::string> lines) = 0;
   // One result for each, in order.
   virtual future<std::vector<void_result>> ack_many(std::vector<ack_item> items) = 0;
   virtual future<result<fail_receipt>> fail(lease_ref lease, failure why) = 0;

@@ -72,13 +72,15 @@ struct worker_event {
 std::string_view to_string(worker_event::what kind) noexcept;
 
 struct worker_options {
-  std::vector<std::string> queues = {"default"};  // looked through in this order
-  std::size_t concurrency = 0;                    // jobs at a time; zero: one for each processor
-  std::size_t prefetch = 0;                       // jobs leased beyond those, to begin at once
-  std::string name{};                             // who leases, for people; empty: host and pid
-  milliseconds lease_for{0};                      // zero: as the job or its queue says
-  milliseconds poll_for{30'000};                  // how long one call waits for jobs
-  milliseconds stop_grace{10'000};                // from the stop_token's asking to giving up
+  std::vector<std::string> queues = {"default"};
+  lease_request::order pick = lease_request::order::fair;  // among those that have jobs
+  std::size_t concurrency = 0;      // jobs at a time; zero: one for each processor
+  std::size_t prefetch = 0;         // jobs leased beyond those, to begin at once
+  std::string name{};               // who leases, for people; empty: host and pid
+  milliseconds lease_for{0};        // zero: as the job or its queue says
+  milliseconds poll_for{30'000};    // how long one call waits for jobs
+  milliseconds report_every{500};   // progress and log lines of a job, at the most
+  milliseconds stop_grace{10'000};  // from the stop_token's asking to giving up
 
   enum class refusal : std::uint8_t {
     for_good,  // the job is dead: trying again would not help

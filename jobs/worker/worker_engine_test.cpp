@@ -48,6 +48,28 @@ TEST_F(WorkerOnEngine, DoesAJobAndKeepsItsResult) {
   EXPECT_EQ(decode<int>(*ended->result).value(), 3);
 }
 
+TEST_F(WorkerOnEngine, KeepsProgressAndLogsWithTheJob) {
+  worker w(work_from(*engine_));
+  w.handle("k", [](job_context& ctx) {
+    ctx.log("first");
+    ctx.progress(50, "half");
+    ctx.log("second");
+    ctx.progress(100);
+    return 1;
+  });
+  w.start();
+  const auto pushed = engine_->push({.kind = "k"}).get();
+  const auto ended = engine_->wait(pushed->id).get();
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->progress, (progress{100, ""}));
+  const auto page = engine_->logs(pushed->id).get();
+  ASSERT_TRUE(page) << page.error().message;
+  ASSERT_EQ(page->lines.size(), 2U);
+  EXPECT_EQ(page->lines[0].text, "first");
+  EXPECT_EQ(page->lines[1].text, "second");
+  EXPECT_EQ(page->lines[1].attempt, 1U);
+}
+
 TEST_F(WorkerOnEngine, RetriesWhatFailedAndKeepsEveryError) {
   worker w(work_from(*engine_));
   w.handle("flaky", [](job_context& ctx) {

@@ -21,8 +21,18 @@ bool is_plain(char c) {
   return c > ' ' && c < 0x7F;
 }
 
+// Errors end up in logs.
+std::string without_password(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  // Up to the last @: a password that should have been escaped may have any character in it.
+  const std::size_t at = url.rfind('@');
+  if (at == std::string_view::npos || at < begin) return std::string(url);
+  return std::string(url.substr(0, begin)) + "***" + std::string(url.substr(at));
+}
+
 error wrong(std::string_view url, std::string_view why) {
-  return {error_code::invalid, "the URL of the server, \"" + std::string(url) +
+  return {error_code::invalid, "the URL of the server, \"" + without_password(url) +
                                    "\", cannot be used: " + std::string(why) +
                                    " (expected something like http://127.0.0.1:7433)"};
 }
@@ -34,9 +44,11 @@ result<http_url> parse_http_url(std::string_view text) {
     return wrong(text, "it has white space or characters that must be escaped");
   }
   std::string_view rest = text;
-  if (rest.starts_with("https://")) return wrong(text, "https is not supported");
-  if (!rest.starts_with("http://")) return wrong(text, "it does not begin with http://");
-  rest.remove_prefix(7);
+  const bool is_secure = rest.starts_with("https://");
+  if (!is_secure && !rest.starts_with("http://")) {
+    return wrong(text, "it does not begin with http:// or https://");
+  }
+  rest.remove_prefix(is_secure ? 8 : 7);
   if (rest.find_first_of("?#") != std::string_view::npos) {
     return wrong(text, "it has a query or a fragment");
   }
@@ -46,7 +58,7 @@ result<http_url> parse_http_url(std::string_view text) {
   std::string_view prefix = rest.substr(authority.size());
   while (prefix.ends_with('/')) prefix.remove_suffix(1);
   if (authority.find('@') != std::string_view::npos) {
-    return wrong(text, "it has a user name or a password");
+    return wrong(text, "it has a user name or a password; a server wants a token (SLUICE_TOKEN)");
   }
 
   std::string_view host = authority;
@@ -74,10 +86,11 @@ result<http_url> parse_http_url(std::string_view text) {
     }
   }
   url.host = host;
-  url.port = has_port ? std::string(port) : "80";
+  url.port = has_port ? std::string(port) : is_secure ? "443" : "80";
+  url.is_secure = is_secure;
   url.prefix = prefix;
   url.authority = authority;
-  url.text = "http://" + url.authority + url.prefix;
+  url.text = (is_secure ? "https://" : "http://") + url.authority + url.prefix;
   return url;
 }
 

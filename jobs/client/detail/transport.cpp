@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -40,6 +41,8 @@ http::verb verb_of(http_request::verb method) {
       return http::verb::get;
     case http_request::verb::post:
       return http::verb::post;
+    case http_request::verb::put:
+      return http::verb::put;
     case http_request::verb::patch:
       return http::verb::patch;
     case http_request::verb::del:
@@ -60,8 +63,19 @@ struct connection {
   explicit connection(asio::io_context& io) : stream(io) {}
 
   beast::tcp_stream stream;
+  std::optional<asio::ssl::stream<beast::tcp_stream&>> tls;  // on it, for https
   beast::flat_buffer buffer;
   time_point idle_since{};
+
+  // Calls `f` with what requests go through.
+  template <class F>
+  void through(F f) {
+    if (tls) {
+      f(*tls);
+    } else {
+      f(stream);
+    }
+  }
 
   // A kept connection has nothing to say: whatever can be read is its end, or nonsense.
   bool is_quiet() {
@@ -102,8 +116,11 @@ using exchange_ptr = std::shared_ptr<exchange>;
 
 class transport::impl {
  public:
-  impl(http_url to, const client_options& o)
-      : url_(std::move(to)), options_(o), io_(std::make_shared<asio::io_context>(1)) {
+  impl(http_url to, const client_options& o, std::shared_ptr<asio::ssl::context> trust)
+      : url_(std::move(to)),
+        options_(o),
+        trust_(std::move(trust)),
+        io_(std::make_shared<asio::io_context>(1)) {
     thread_ = seam::thread([this] {
       thread_number_.store(seam::thread_number(), relaxed);  // asked for on that thread
       io_->run();
@@ -227,6 +244,9 @@ class transport::impl {
     x.request.set(http::field::host, url_.authority);
     x.request.set(http::field::user_agent, options_.user_agent);
     x.request.set(http::field::accept, "application/json, application/problem+json");
+    if (!options_.token.empty()) {
+      x.request.set(http::field::authorization, "Bearer " + options_.token);
+    }
     if (!x.what.body.empty()) {
       x.request.set(http::field::content_type, "application/json");
       x.request.body() = std::move(x.what.body);
@@ -265,6 +285,7 @@ class transport::impl {
       x->on->stream.socket().set_option(tcp::no_delay(true), failed);
       // A server that vanished is noticed also where no time limit is set.
       x->on->stream.socket().set_option(asio::socket_base::keep_alive(true), failed);
+      if (trust_ != nullptr) return begin_tls(x);
       write(x);
     };
     x->on->stream.expires_after(options_.connect_timeout);
@@ -286,10 +307,25 @@ class transport::impl {
         });
   }
 
+  // Within the time that is left for connecting.
+  void begin_tls(const exchange_ptr& x) {
+    x->on->tls.emplace(x->on->stream, *trust_);
+    if (!expect_host(x->on->tls->native_handle(), url_.host)) {
+      return fail(x, "cannot begin TLS", asio::error::invalid_argument);
+    }
+    x->on->tls->async_handshake(asio::ssl::stream_base::client, [this, x](error_code failed) {
+      if (x->has_ended()) return drop(x);
+      if (!failed) return write(x);
+      if (failed == beast::error::timeout) return fail(x, "cannot begin TLS", failed);
+      fail(x, "cannot begin TLS", handshake_failure(x->on->tls->native_handle(), url_.host, failed),
+           failed);
+    });
+  }
+
   void write(const exchange_ptr& x) {
     x->on->stream.expires_after(options_.answer_timeout + x->what.waits);
     x->sent = true;
-    http::async_write(x->on->stream, x->request, [this, x](error_code failed, std::size_t bytes) {
+    const auto written = [this, x](error_code failed, std::size_t bytes) {
       if (x->has_ended()) {
         if (failed || !x->lingers) return drop(x);
         say_no_more(*x->on);
@@ -298,7 +334,8 @@ class transport::impl {
       x->sent = bytes > 0;
       if (failed) return fail(x, "cannot send to it", failed);
       read(x);
-    });
+    };
+    x->on->through([&](auto& to) { http::async_write(to, x->request, written); });
   }
 
   void read(const exchange_ptr& x) {
@@ -306,17 +343,17 @@ class transport::impl {
     if (x->what.takes_long) x->on->stream.expires_never();
     x->parser.emplace();
     x->parser->body_limit(options_.answer_bytes_max);
-    http::async_read(x->on->stream, x->on->buffer, *x->parser,
-                     [this, x](error_code failed, std::size_t) {
-                       if (x->has_ended()) {
-                         x->lingers.reset();
-                         drop(x);
-                         if (!failed && x->what.undo) undo(x);
-                         return;
-                       }
-                       if (failed) return fail(x, "got no answer", failed);
-                       answered(x);
-                     });
+    const auto got = [this, x](error_code failed, std::size_t) {
+      if (x->has_ended()) {
+        x->lingers.reset();
+        drop(x);
+        if (!failed && x->what.undo) undo(x);
+        return;
+      }
+      if (failed) return fail(x, "got no answer", failed);
+      answered(x);
+    };
+    x->on->through([&](auto& from) { http::async_read(from, x->on->buffer, *x->parser, got); });
   }
 
   static http_answer answer_in(exchange& x) {
@@ -341,6 +378,10 @@ class transport::impl {
   }
 
   void fail(const exchange_ptr& x, std::string_view what, error_code why) {
+    fail(x, what, why == beast::error::timeout ? "it took too long" : why.message(), why);
+  }
+  void fail(const exchange_ptr& x, std::string_view what, const std::string& cause,
+            error_code why) {
     // The server may have closed a kept connection just as it was used again.
     const bool is_stale = x->kept && !x->retried && why != beast::error::timeout &&
                           !(x->parser && x->parser->got_some());
@@ -350,8 +391,7 @@ class transport::impl {
       x->retried = true;
       return connect(x);
     }
-    std::string text = std::string(what) + ": " +
-                       (why == beast::error::timeout ? "it took too long" : why.message());
+    std::string text = std::string(what) + ": " + cause;
     if (x->sent && !x->what.repeatable) text += "; whether the server has done it is not known";
     finish(x, jobs::error{jobs::error_code::unavailable,
                           "the job server at " + url_.text + ": " + text});
@@ -384,6 +424,7 @@ class transport::impl {
   // Constant after construction.
   const http_url url_;
   const client_options options_;
+  const std::shared_ptr<asio::ssl::context> trust_;  // null: plain HTTP
   const std::shared_ptr<asio::io_context> io_;
 
   // The own thread's.
@@ -398,8 +439,9 @@ class transport::impl {
   seam::thread thread_;
 };
 
-transport::transport(http_url to, const client_options& o)
-    : impl_(std::make_unique<impl>(std::move(to), o)) {}
+transport::transport(http_url to, const client_options& o,
+                     std::shared_ptr<asio::ssl::context> trust)
+    : impl_(std::make_unique<impl>(std::move(to), o, std::move(trust))) {}
 transport::~transport() = default;
 
 void transport::send(http_request what, wait_limits limits, std::stop_token cancelled,

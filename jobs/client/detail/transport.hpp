@@ -12,6 +12,7 @@
 
 #include "jobs/client/client.hpp"
 #include "jobs/client/detail/http_url.hpp"
+#include "jobs/client/detail/tls_trust.hpp"
 #include "jobs/model/result.hpp"
 #include "sluice/base/unique_function.hpp"
 #include "sluice/sync/waiter.hpp"
@@ -25,7 +26,7 @@ struct http_answer {
 };
 
 struct http_request {
-  enum class verb : std::uint8_t { get, post, patch, del };
+  enum class verb : std::uint8_t { get, post, put, patch, del };
   verb method = verb::get;
   std::string target;       // below the prefix of the URL
   std::string body{};       // JSON; empty: none
@@ -40,7 +41,8 @@ class transport {
  public:
   using callback = unique_function<void(result<http_answer>)>;
 
-  transport(http_url to, const client_options& o);
+  // `trust` is for https, and else null.
+  transport(http_url to, const client_options& o, std::shared_ptr<boost::asio::ssl::context> trust);
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
   ~transport();  // ends what is under way with `stopped`

@@ -2,6 +2,7 @@
 
 // One job that this worker has leased, from the lease until the source knows what became of it.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -50,6 +51,12 @@ struct assignment {
   time_point give_up_at = never;  // answer for a handler that does not stop
   time_point retry_at = never;    // tell the source once more
   std::optional<retry_delays> delays;
+
+  // What its handler says while it runs.
+  std::size_t notes_out = 0;  // calls of the source that are under way
+  bool word_waits = false;    // for those: nothing can be said of an attempt that has ended
+  time_point notes_sent = time_point::min();
+  time_point notes_at = never;  // send what was noted
 
   time_point due = never;  // the earliest of them, as the coordinator has it in its list
 

@@ -116,6 +116,7 @@ std::string describe(const child_end& end) {
 }
 
 void pipe_reader::add(std::string_view read) {
+  if (hear_) hear_(read);
   if (which_ == keep::first) {
     const std::size_t taken = std::min(read.size(), most_ - kept_.size());
     kept_ += read.substr(0, taken);

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ class pipe_reader {
   enum class keep : std::uint8_t { first, last };
   pipe_reader(keep which, std::size_t most) : which_(which), most_(most) {}
 
+  // Called with whatever is read, as it is read.
+  void tell(std::function<void(std::string_view)> hear) { hear_ = std::move(hear); }
   void read_from(unique_fd from) { fd_ = std::move(from); }
   int fd() const noexcept { return fd_.get(); }  // -1: at its end
   // Reads what is there, up to so many bytes. False: nothing was.
@@ -63,6 +66,7 @@ class pipe_reader {
   unique_fd fd_;
   const keep which_;
   const std::size_t most_;
+  std::function<void(std::string_view)> hear_;
   std::string kept_;
   bool cut_ = false;
 };

@@ -167,6 +167,7 @@ void coordinator::lease_if_needed() {
   leasing_ = true;
   counts_.lease_calls.fetch_add(1, relaxed);
   lease_request what{.queues = options_.queues,
+                     .pick = options_.pick,
                      .max = wanted,
                      .worker = options_.name,
                      .lease_for = options_.lease_for};
@@ -205,6 +206,7 @@ void coordinator::source_failed(const error& why) {
 void coordinator::adopt(leased_job leased) {
   const unix_time until = leased.until;
   const auto a = std::make_shared<assignment>(++last_ticket_, std::move(leased));
+  a->context.notes().tell([to = inbox_, which = a->which] { to->put(noted{which}); });
   all_.emplace(a->which, a);
   lease_lasts(*a, until, now());
   if (closed_) {
@@ -378,7 +380,7 @@ void coordinator::lease_lasts(assignment& a, unix_time until, time_point from) {
 void coordinator::reschedule(assignment& a) {
   time_point due = never;
   if (!a.settled) {
-    due = std::min({a.beat_at, a.lease_ends, a.retry_at});
+    due = std::min({a.beat_at, a.lease_ends, a.retry_at, a.notes_at});
     if (a.runs()) due = std::min({due, a.limit_at, a.give_up_at});
   }
   if (due == a.due) return;
@@ -399,6 +401,7 @@ void coordinator::look_at(const assignment_ptr& a) {
     a->retry_at = never;
     send(*a);
   }
+  if (t >= a->notes_at) send_notes(*a);
   if (t >= a->beat_at) extend(*a);
   reschedule(*a);
 }
@@ -455,12 +458,62 @@ void coordinator::lose(assignment& a, std::string why) {
   tell_event(event_kind::lost, &a, std::move(why));
 }
 
+// ---- what handlers say while they run
+
+void coordinator::take(noted m) {
+  const assignment_ptr a = find(m.which);
+  // While some are on their way, these go when they have arrived.
+  if (a == nullptr || a->settled || a->notes_out > 0) return;
+  if (a->notes_sent == time_point::min() || now() >= a->notes_sent + options_.report_every) {
+    send_notes(*a);
+  } else {
+    a->notes_at = a->notes_sent + options_.report_every;
+  }
+  reschedule(*a);
+}
+
+// Whether the source takes it makes no difference to the job: an attempt that is over hears of it
+// by its heartbeat.
+void coordinator::send_notes(assignment& a) {
+  auto said = a.context.notes().take();
+  a.notes_at = never;
+  a.notes_sent = now();
+  const auto done_with = [which = a.which](const void_result&) { return notes_told{which}; };
+  if (said.how_far) {
+    ++a.notes_out;
+    pass_on<void_result>(source_.report(a.context.lease(), *std::move(said.how_far)), inbox_,
+                         no_answer(), done_with);
+  }
+  if (!said.lines.empty()) {
+    ++a.notes_out;
+    pass_on<void_result>(source_.log(a.context.lease(), std::move(said.lines)), inbox_, no_answer(),
+                         done_with);
+  }
+}
+
+void coordinator::take(notes_told m) {
+  const assignment_ptr a = find(m.which);
+  if (a == nullptr || --a->notes_out > 0 || a->settled) return;
+  const bool has_more = !a->context.notes().is_empty();
+  if (a->word_waits && has_more) {
+    send_notes(*a);
+  } else if (a->word_waits) {
+    a->word_waits = false;
+    send(*a);
+  } else if (has_more) {
+    a->notes_at = a->notes_sent + options_.report_every;
+  }
+  reschedule(*a);
+}
+
 // ---- telling
 
 void coordinator::tell(assignment& a, last_word word) {
   a.word = std::move(word);
   ++settling_;
-  send(a);
+  if (a.notes_out == 0 && !a.context.notes().is_empty()) send_notes(a);
+  a.word_waits = a.notes_out > 0;
+  if (!a.word_waits) send(a);
   reschedule(a);
 }
 

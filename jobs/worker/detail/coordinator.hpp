@@ -58,6 +58,8 @@ class coordinator {
   void take(lease_extended m);
   void take(told m);
   void take(acks_told m);
+  void take(noted m);
+  void take(notes_told m);
   void take(command c);
 
   // Leasing.
@@ -83,6 +85,9 @@ class coordinator {
   void lose(assignment& a, std::string why);
   void reschedule(assignment& a);
   deadline next_wake() const;
+
+  // What handlers say while they run.
+  void send_notes(assignment& a);
 
   // Telling the source.
   last_word word_for(const assignment& a, job_outcome outcome) const;

@@ -5,7 +5,8 @@
 //
 // It is shared with everyone who may still have something to say, so that an answer that comes when
 // the worker is gone goes nowhere. Bounded by what is under way: every message is the answer to
-// something that the coordinator began, but for a handful of commands.
+// something that the coordinator began, but for a handful of commands, and one word of each handler
+// that has something to say.
 
 #include <cstdint>
 #include <utility>
@@ -39,9 +40,17 @@ struct acks_told {
   std::vector<ticket> which;
   std::vector<void_result> how;
 };
+// A handler has said something of its attempt; and: the source knows.
+struct noted {
+  ticket which = 0;
+};
+struct notes_told {
+  ticket which = 0;
+};
 enum class command : std::uint8_t { close, stop_now };
 
-using message = std::variant<leases_came, handler_ended, lease_extended, told, acks_told, command>;
+using message = std::variant<leases_came, handler_ended, lease_extended, told, acks_told, noted,
+                             notes_told, command>;
 
 class inbox {
  public:

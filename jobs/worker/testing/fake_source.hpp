@@ -54,6 +54,10 @@ struct fake_state {
   std::vector<std::pair<promise<std::vector<void_result>>, std::vector<ack_item>>> held_acks;
   std::vector<std::pair<promise<result<extension>>, extension>> held_extensions;
   std::vector<std::size_t> ack_calls;
+  std::map<job_id, std::vector<progress>> reports;
+  std::map<job_id, std::vector<std::vector<std::string>>> logs;  // call by call
+  bool holds_notes = false;
+  std::vector<promise<void_result>> held_notes;
   std::size_t leases_asked = 0, extensions = 0, most_asked = 0;
 };
 
@@ -101,6 +105,13 @@ class fake_source final : public work_source {
     held->holds_extensions = false;
     for (auto& [answer, how] : std::exchange(held->held_extensions, {})) answer.set_value(how);
   }
+  // Reports and logs are taken, and not answered until `answer_notes`.
+  void hold_notes() { state_.lock()->holds_notes = true; }
+  void answer_notes() {
+    auto held = state_.lock();
+    held->holds_notes = false;
+    for (auto& answer : std::exchange(held->held_notes, {})) answer.set_value(done{});
+  }
   // The next ack is refused so.
   void refuse_ack(error why) { state_.lock()->refusal = std::move(why); }
   // A lease that was asked to stop is answered with what is ready all the same, as one whose jobs
@@ -121,6 +132,8 @@ class fake_source final : public work_source {
     const auto found = held->words.find(id);
     return found == held->words.end() ? 0 : found->second.size();
   }
+  std::vector<progress> reports(job_id id) const { return state_.lock()->reports[id]; }
+  std::vector<std::vector<std::string>> logs(job_id id) const { return state_.lock()->logs[id]; }
   std::size_t words() const { return state_.lock()->words.size(); }
   std::size_t leases_asked() const { return state_.lock()->leases_asked; }
   std::size_t extensions() const { return state_.lock()->extensions; }
@@ -169,6 +182,22 @@ class fake_source final : public work_source {
     return later;
   }
 
+  future<void_result> report(lease_ref lease, progress how_far) override {
+    auto held = state_.lock();
+    if (held->broken) return make_ready_future<void_result>(*held->broken);
+    if (!held->leased.contains(lease.job)) return make_ready_future<void_result>(lost());
+    held->reports[lease.job].push_back(std::move(how_far));
+    return noted(*held);
+  }
+
+  future<void_result> log(lease_ref lease, std::vector<std::string> lines) override {
+    auto held = state_.lock();
+    if (held->broken) return make_ready_future<void_result>(*held->broken);
+    if (!held->leased.contains(lease.job)) return make_ready_future<void_result>(lost());
+    held->logs[lease.job].push_back(std::move(lines));
+    return noted(*held);
+  }
+
   future<ack_results> ack_many(std::vector<ack_item> items) override {
     auto held = state_.lock();
     held->ack_calls.push_back(items.size());
@@ -200,6 +229,11 @@ class fake_source final : public work_source {
 
  private:
   static error lost() { return {error_code::lease_lost, "the lease is lost"}; }
+
+  static future<void_result> noted(fake_state& s) {
+    if (!s.holds_notes) return make_ready_future<void_result>(done{});
+    return s.held_notes.emplace_back().get_future();
+  }
 
   std::vector<leased_job> take_ready(fake_state& s, std::size_t max, milliseconds lease_for) {
     std::vector<leased_job> jobs;
