@@ -9,15 +9,14 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <stop_token>
 #include <utility>
 
-#include "jobs/http/http_server.hpp"
+#include "jobs/deliver/delivery_metrics.hpp"
 #include "jobs/json/text.hpp"
-#include "jobs/server/event_log.hpp"
+#include "jobs/server/descriptor_shares.hpp"
+#include "jobs/server/detail/server_impl.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 #include "jobs/store/sqlite/sqlite_store.hpp"
-#include "sluice/base/seam.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -30,6 +29,9 @@ constexpr mode_t private_folder = 0700;
 // For answers that are under way when all else is done; a client that does not read them has lost
 // nothing but the answer.
 constexpr milliseconds last_answers{5'000};
+
+// How soon a token that was made or revoked by a command is known to a server that runs.
+constexpr milliseconds tokens_looked_at{2'000};
 
 error cannot_use(const std::string& folder, int why, std::string_view advice) {
   const error_code code = why == ENOENT   ? error_code::not_found
@@ -70,6 +72,8 @@ std::string_view name_of(int signal) {
       return "SIGTERM";
     case SIGINT:
       return "SIGINT";
+    case SIGHUP:
+      return "SIGHUP";
     default:
       return "a signal";
   }
@@ -80,6 +84,7 @@ queue_counts sum_of(const std::vector<queue_info>& queues) {
   for (const queue_info& q : queues) {
     sum.ready += q.counts.ready;
     sum.scheduled += q.counts.scheduled;
+    sum.held += q.counts.held;
     sum.running += q.counts.running;
     sum.retrying += q.counts.retrying;
     sum.dead += q.counts.dead;
@@ -114,48 +119,31 @@ std::string_view loss_of(const server_options& o) {
 
 }  // namespace
 
-class server::impl {
- public:
-  explicit impl(server_options o) : options_(std::move(o)), log_(options_.log) {}
-  ~impl() {
-    hurry_.request_stop();
-    stopping_ = {};  // joins
-    stop();
-  }
-  impl(const impl&) = delete;
-  impl& operator=(const impl&) = delete;
-
-  void_result open();
-  void_result listen();
-  ending serve(signal_watch& signals);
-
-  std::string url() const { return "http://" + to_string(address()); }
-  const listen_address& address() const { return options_.listen; }  // with the port it got
-  std::string banner(std::string_view program) const;
-
- private:
-  void raise_descriptor_limit();
-  void tell_health(const health& now);
-  void shut_down();
-  void stop();
-
-  server_options options_;
-  event_log log_;
-  std::unique_ptr<engine> engine_;
-  std::unique_ptr<http_server> http_;  // goes before the engine that it calls
-  std::stop_source hurry_;             // waits for no more workers
-  seam::thread stopping_;
-};
-
 void_result server::impl::open() {
   const auto began = seam::now();
+  raise_descriptor_limit();
+  auto audit = audit_log::open(options_.audit_file, options_.log);
+  if (!audit) return audit.error();
+  audit_ = *std::move(audit);
   auto keep = open_store(options_);
   if (!keep) return keep.error();
+  if (auto loaded = load_tokens_first(); !loaded) return loaded;
   engine_options e = options_.engine;
   if (!options_.memory && options_.sync == sync_mode::interval) {
     e.flush_every = options_.sync_interval;
   }
   e.on_health = [this](const health& now) { tell_health(now); };
+  auto rules = url_rules::parse(options_.delivery.allow);
+  if (!rules) return error{rules.error().code, "delivery.allow: " + rules.error().message};
+  rules_.with([&](url_rules& r) { r = *rules; });
+  e.check_url = [this](std::string_view url) {
+    return rules_.with([&](const url_rules& r) { return r.check(url); });
+  };
+  e.on_queue_change = [this] {
+    posts_.with([](std::unique_ptr<deliverer>& posts) {
+      if (posts != nullptr) posts->refresh();
+    });
+  };
   auto opened = engine::open(std::move(*keep), std::move(e));
   if (!opened) return opened.error();
   engine_ = std::move(*opened);
@@ -171,22 +159,38 @@ void_result server::impl::open() {
              {"queues", queues.size()},
              {"ready", sum.ready},
              {"scheduled", sum.scheduled},
+             {"held", sum.held},
              {"retrying", sum.retrying},
              {"leased", sum.running},
              {"dead", sum.dead},
              {"took", std::chrono::duration_cast<milliseconds>(seam::now() - began)}});
-  return done{};
+  if (auto opened_posts = open_delivery(); !opened_posts) return opened_posts;
+  return configure(options_);
 }
 
-void_result server::impl::listen() {
-  raise_descriptor_limit();
-  http_server_options o;
+http_server_options server::impl::http_options() {
+  http_server_options o = options_.http;
   o.address = options_.listen.host;
   o.port = options_.listen.port;
   o.version = SLUICE_VERSION;
-  o.connections_max = options_.connections_max;
-  o.body_bytes_max = options_.body_bytes_max;
-  http_ = std::make_unique<http_server>(std::move(o));
+  if (is_secure()) o.tls = options_.tls;
+  o.on_audit = [this](const audit_entry& e) {
+    audit_->write(
+        {.who = e.who, .from = e.from, .act = e.act, .outcome = std::to_string(e.status)});
+  };
+  o.more_metrics = [this](std::string& out) {
+    posts_.with([&](std::unique_ptr<deliverer>& posts) {
+      if (posts != nullptr) append_metrics(out, posts->stats());
+    });
+  };
+  o.on_intrusion = [this](const intrusion_notice& n) {
+    log_.warn("tokens that are not known", {{"times", n.times}, {"from", n.from}});
+  };
+  return o;
+}
+
+void_result server::impl::listen() {
+  http_ = std::make_unique<http_server>(http_options());
   const auto port = http_->start(*engine_);
   if (!port) {
     http_.reset();
@@ -194,23 +198,31 @@ void_result server::impl::listen() {
   }
   options_.listen.port = *port;
   log_.info("listening", {{"url", url()}, {"pid", ::getpid()}});
+  if (const auto shown = http_->certificate()) tell_certificate(*shown);
+  if (!is_loopback(address()) && !is_secure()) {
+    log_.warn("tokens and jobs can be read on the way", {{"http", "plain, as http.insecure says"}});
+  }
+  audit_->write({.who = "local", .from = "start", .act = "start " + url()});
   return done{};
 }
 
-// Every connection is a descriptor, and many systems let a program have 1024 until it asks.
+// Every connection and every post is a descriptor, and many systems let a program have 1024 until
+// it asks.
 void server::impl::raise_descriptor_limit() {
-  constexpr std::size_t others = 64;  // the store's files, the log, what the system libraries open
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = options_.connections_max + others;
+  const descriptor_shares asked{options_.http.connections_max, options_.delivery.concurrency};
+  const rlim_t wanted = descriptors_for(asked);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur < wanted) {
-    options_.connections_max = limit.rlim_cur > 2 * others ? limit.rlim_cur - others : others;
-    log_.warn("fewer connections than asked for",
-              {{"connections", options_.connections_max}, {"descriptors", limit.rlim_cur}});
-  }
+  if (limit.rlim_cur >= wanted) return;
+  const descriptor_shares shares = share_descriptors(limit.rlim_cur, asked);
+  options_.http.connections_max = shares.connections;
+  options_.delivery.concurrency = shares.posts;
+  log_.warn("fewer connections than asked for", {{"connections", shares.connections},
+                                                 {"deliveries", shares.posts},
+                                                 {"descriptors", limit.rlim_cur}});
 }
 
 void server::impl::tell_health(const health& now) {
@@ -222,8 +234,37 @@ void server::impl::tell_health(const health& now) {
   }
 }
 
+// A signal that ends it; sees to the others, and tells systemd that it is alive.
+int server::impl::wait_for_the_end(signal_watch& signals) {
+  systemd_.ready("listening on " + url());
+  for (;;) {
+    const auto every = systemd_.watchdog();
+    const milliseconds nap = every ? std::min(*every / 2, tokens_looked_at) : tokens_looked_at;
+    const auto woken = signals.wait(deadline::after(nap));
+    if (woken.what == signal_watch::woken::by::deadline) {
+      // Answers only if the engine is not stuck.
+      [[maybe_unused]] const auto moves = engine_->stats();
+      if (every) systemd_.alive();
+      if (detail::file_stamp::of(token_file_of(options_)) != tokens_stamp_) {
+        const auto how = reload_tokens();
+        const std::string problem = how ? "" : how.error().message;
+        if (how || problem != tokens_problem_) {  // the same is said once
+          reload_part("tokens", token_file_of(options_), how);
+        }
+        tokens_problem_ = problem;
+      }
+    } else if (woken.number == SIGHUP) {
+      reload();
+    } else {
+      return woken.number;
+    }
+  }
+}
+
 server::ending server::impl::serve(signal_watch& signals) {
-  const int first = signals.wait().number;
+  const int first = wait_for_the_end(signals);
+  systemd_.stopping("waiting for workers");
+  audit_->write({.who = "local", .from = name_of(first), .act = "stop"});
   log_.info("shutting down", {{"signal", name_of(first)},
                               {"leased", engine_->stats().running},
                               {"grace", options_.shutdown_grace}});
@@ -233,7 +274,9 @@ server::ending server::impl::serve(signal_watch& signals) {
     shut_down();
     signals.interrupt();
   });
-  if (const auto woken = signals.wait(); woken.what == signal_watch::woken::by::signal) {
+  auto woken = signals.wait();
+  while (woken.number == SIGHUP) woken = signals.wait();  // there is nothing left to load for
+  if (woken.what == signal_watch::woken::by::signal) {
     log_.warn("ending at once",
               {{"signal", name_of(woken.number)}, {"leased", engine_->stats().running}});
     hurry_.request_stop();
@@ -246,6 +289,7 @@ server::ending server::impl::serve(signal_watch& signals) {
 void server::impl::shut_down() {
   const auto began = seam::now();
   http_->close_intake();
+  posts_.with([](std::unique_ptr<deliverer>& posts) { posts->close(); });
   engine_->close();
   const auto limits = wait_limits(deadline::after(options_.shutdown_grace), hurry_.get_token());
   if (engine_->drained(limits).get() == status::timed_out) {
@@ -257,6 +301,9 @@ void server::impl::shut_down() {
 }
 
 void server::impl::stop() {
+  // Without its lock: the committing thread may be about to ask for it.
+  auto posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return std::move(mine); });
+  if (posts != nullptr) (void)posts->stop(deadline::after(milliseconds(0)));
   // HTTP first: an answer may still wait for a commit.
   if (http_ != nullptr) http_->stop(deadline::after(last_answers));
   if (engine_ != nullptr) engine_->stop();
@@ -271,10 +318,13 @@ std::string server::impl::banner(std::string_view program) const {
   text += "  store    " + engine_->describe_store() + "\n";
   text += "           " + std::string(loss_of(options_)) + "\n";
   text += "  waiting  " + std::to_string(sum.ready) + " ready, " + std::to_string(sum.scheduled) +
-          " scheduled, " + std::to_string(sum.retrying) + " to be retried; " +
-          std::to_string(sum.dead) + " dead\n\n";
+          " scheduled, " + std::to_string(sum.held) + " held, " + std::to_string(sum.retrying) +
+          " to be retried; " + std::to_string(sum.dead) + " dead\n\n";
   text += "Push a first job, from any language:\n";
-  text += "  curl " + at + R"(/v1/jobs -d '{"kind":"hello","args":{"name":"Ada"}}')" + "\n";
+  const std::string token =
+      options_.http.tokens ? R"( -H "Authorization: Bearer $SLUICE_TOKEN")" : "";
+  text += "  curl " + at + "/v1/jobs" + token + R"( -d '{"kind":"hello","args":{"name":"Ada"}}')" +
+          "\n";
   text += "Work it with a program, in any language:\n";
   text += "  " + sluice + " work --exec cat" + flag + "\n";
   text += "See what there is:\n";
@@ -309,6 +359,10 @@ std::string server::url() const {
 
 std::string server::banner(std::string_view program) const {
   return impl_->banner(program);
+}
+
+void server::on_reload(std::function<result<server_options>()> options) {
+  impl_->on_reload(std::move(options));
 }
 
 server::ending server::serve(signal_watch& signals) {

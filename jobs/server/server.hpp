@@ -9,7 +9,7 @@
 // the process: shutting down in order only spares workers from doing something twice. Threads: the
 // engine's committing thread and those of HTTP; the caller of `serve` sleeps.
 //
-//     signal_watch signals({SIGTERM, SIGINT});
+//     signal_watch signals({SIGTERM, SIGINT, SIGHUP});
 //     auto server = server::open({.data = "data"});
 //     if (!server) return complain(server.error());
 //     if (auto listens = (*server)->listen(); !listens) return complain(listens.error());
@@ -17,6 +17,7 @@
 //     auto end = (*server)->serve(signals);
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,20 +31,25 @@ namespace sluice::jobs {
 
 class server {
  public:
-  // invalid: the options; not_found, io_error: the data folder; locked, corrupt, disk_full,
-  // io_error: the store.
+  // invalid: the options, or tokens that others can read; not_found, io_error: the data folder;
+  // locked, corrupt, disk_full, io_error: the store.
   static result<std::unique_ptr<server>> open(server_options options);
   ~server();  // in order, without waiting for leases
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  // invalid, or io_error when the address cannot be had. Once.
+  // invalid (also: others could reach it, and there is no token or no TLS), or unavailable when the
+  // address cannot be had. Once.
   void_result listen();
   std::uint16_t port() const;  // after listen
-  std::string url() const;     // http://127.0.0.1:7433
+  std::string url() const;     // http://127.0.0.1:7433, or https
   // What a person wants to know who has just started it, and how to push and work a first job:
   // lines for a shell, with `program` as the shell finds it.
   std::string banner(std::string_view program = "sluice") const;
+
+  // Called on SIGHUP for the options as they are by then: the settings of queues and the cron
+  // entries in them are applied. Without one, SIGHUP loads tokens and the certificate only.
+  void on_reload(std::function<result<server_options>()> options);
 
   struct ending {
     // A second signal: the caller should end the process without further ado, since what is left
@@ -51,10 +57,11 @@ class server {
     bool at_once = false;
     int signal = 0;  // that ended it
   };
-  // Until a signal. Then: no pushes and no leases any more, calls that wait are answered; workers
-  // may extend, ack and fail until nothing is leased, up to options::shutdown_grace; the leases
-  // that are left are saved, all is committed and the store closed. A second signal is heard at any
-  // time of that. `signals` must outlive the server.
+  // Until a signal; SIGHUP reads again what can be replaced while it serves, and goes on. Then: no
+  // pushes and no leases any more, calls that wait are answered; workers may extend, ack and fail
+  // until nothing is leased, up to options::shutdown_grace; the leases that are left are saved, all
+  // is committed and the store closed. A second signal is heard at any time of that. `signals` must
+  // outlive the server.
   ending serve(signal_watch& signals);
 
  private:

@@ -5,17 +5,16 @@
 
 #include <charconv>
 
+#include "jobs/auth/token_file.hpp"
+#include "jobs/server/config_keys.hpp"
+
 namespace sluice::jobs {
 namespace {
 
-bool is_loopback(const std::string& host) {
-  if (host == "localhost") return true;
-  in_addr four{};
-  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) {
-    return (ntohl(four.s_addr) >> 24) == 127;
-  }
-  in6_addr six{};
-  return ::inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+bool is_address(const std::string& host) {
+  in6_addr any{};
+  return host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &any) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
 }  // namespace
@@ -48,42 +47,42 @@ result<listen_address> parse_listen_address(std::string_view text) {
     }
   }
   if (!host.empty()) address.host = host;
-  if (!is_loopback(address.host)) {
-    return refuse(
-        "only this machine itself (127.0.0.1, [::1], localhost) can be listened on, "
-        "since there is no authentication");
+  if (!is_address(address.host)) {
+    return refuse("expected an address of this machine, such as 127.0.0.1, [::1] or 0.0.0.0");
   }
   return address;
 }
 
+bool is_loopback(const listen_address& address) noexcept {
+  if (address.host == "localhost") return true;
+  in_addr four{};
+  if (::inet_pton(AF_INET, address.host.c_str(), &four) == 1) {
+    return (ntohl(four.s_addr) >> 24) == 127;
+  }
+  in6_addr six{};
+  return ::inet_pton(AF_INET6, address.host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
 void_result validate(const server_options& o) {
-  using std::chrono::hours;
-  constexpr std::size_t kb = std::size_t{1} << 10;
-  constexpr std::size_t gb = std::size_t{1} << 30;
-  const auto refuse = [](std::string_view flag, std::string_view allowed) {
-    return error{error_code::invalid, std::string(flag) + " is from " + std::string(allowed)};
-  };
-  // Zero would never sync, which is what `off` is for.
-  const bool syncs_at_times = o.sync == sync_mode::interval && !o.memory;
-  if (syncs_at_times && (o.sync_interval < milliseconds(1) || o.sync_interval > hours(1))) {
-    return refuse("--sync-interval", "1ms to 1h");
+  for (const config_key& key : config_keys()) {
+    // Zero would never sync, which is what `off` is for; where it is not used it may be anything.
+    const bool is_unused =
+        key.name == "sync_interval" && (o.sync != sync_mode::interval || o.memory);
+    if (is_unused) continue;
+    if (auto valid = check_range(o, key); !valid) {
+      return error{error_code::invalid, std::string(key.flag) + valid.error().message};
+    }
   }
-  if (o.shutdown_grace < milliseconds(0) || o.shutdown_grace > hours(24)) {
-    return refuse("--shutdown-grace", "0s to 1d");
+  if (o.tls.certificate.empty() != o.tls.key.empty()) {
+    return error{error_code::invalid, "tls.cert and tls.key go together, and " +
+                                          std::string(o.tls.key.empty() ? "tls.key" : "tls.cert") +
+                                          " is missing"};
   }
-  if (o.connections_max < 1 || o.connections_max > 1'000'000) {
-    return refuse("--max-connections", "1 to 1000000");
-  }
-  if (o.body_bytes_max < kb || o.body_bytes_max > gb) return refuse("--max-body", "1KB to 1GB");
-  if (o.engine.window_bytes_max < 64 * kb || o.engine.window_bytes_max > 1024 * gb) {
-    return refuse("--window", "64KB to 1TB");
-  }
-  constexpr std::size_t many = 10'000'000;
-  const auto is_count = [](std::size_t n) { return n >= 1 && n <= many; };
-  if (!is_count(o.engine.queues_max)) return refuse("--max-queues", "1 to 10000000");
-  if (!is_count(o.engine.running_max)) return refuse("--max-leases", "1 to 10000000");
-  if (!is_count(o.engine.waiting_max)) return refuse("--max-waiting", "1 to 10000000");
   return done{};
+}
+
+std::string token_file_of(const server_options& o) {
+  return o.token_file.empty() ? token_file_in(o.data) : o.token_file;
 }
 
 std::string to_string(const listen_address& address) {

@@ -1,11 +1,17 @@
 #pragma once
 
-// What a server is told when it is started.
+// What a server is told when it is started. docs/reference/configuration.md has where each of these
+// can be set; config.hpp reads it.
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "jobs/engine/engine.hpp"
+#include "jobs/http/http_server.hpp"
+#include "jobs/model/cron.hpp"
+#include "jobs/model/requests.hpp"
 #include "jobs/model/result.hpp"
 #include "jobs/model/time.hpp"
 #include "jobs/server/event_log.hpp"
@@ -19,10 +25,26 @@ struct listen_address {
 
   friend bool operator==(const listen_address&, const listen_address&) = default;
 };
-// HOST:PORT, HOST or :PORT. Loopback only, as there is no authentication: 127.x.y.z, [::1] or
-// localhost; anything else is invalid.
+// HOST:PORT, HOST or :PORT. The host is an address of this machine, 0.0.0.0 or [::] for all of
+// them, or localhost.
 result<listen_address> parse_listen_address(std::string_view text);
 std::string to_string(const listen_address& address);  // as in a URL
+bool is_loopback(const listen_address& address) noexcept;
+
+// Where jobs and their ends may be posted to.
+struct delivery_options {
+  std::vector<std::string> allow{};  // beginnings of URLs; empty: nowhere
+  std::string secret{};              // signs what is posted; empty: it is not signed
+  std::string ca_file{};             // PEM; empty: the authorities of the system
+  milliseconds timeout{30'000};      // for the answer to a webhook; a queue has its own
+  std::uint64_t concurrency = 64;    // posts at a time, of all queues
+};
+
+// A cron entry of the configuration.
+struct cron_setting {
+  cron_spec spec{};
+  bool says_paused = false;  // else an entry that is there stays paused, or stays not
+};
 
 struct server_options {
   std::string data = "data";         // a folder; made if its parent is there
@@ -31,14 +53,24 @@ struct server_options {
   milliseconds sync_interval{100};   // for sync_mode::interval
 
   listen_address listen;
-  std::size_t connections_max = 10'000;
-  std::size_t body_bytes_max = std::size_t{16} << 20;
+  http_server_options http;    // but for its address, tokens, certificate and callbacks
+  tls_files tls;               // both empty: plain HTTP
+  bool auth_required = false;  // tokens are asked for even if there are none
+  std::string token_file;      // empty: tokens.json in the data folder
 
   engine_options engine;
   milliseconds shutdown_grace{30'000};  // for leases to finish, after SIGTERM
   log_options log;
+  std::string audit_file;  // empty: audit lines go where the log goes
+
+  delivery_options delivery;
+  // Applied when it starts, and when it is told to load its configuration again.
+  std::vector<std::pair<std::string, queue_patch>> queues;
+  std::vector<cron_setting> crons;
 };
 // Whether a server could do anything with these; else invalid, with the flag and what is allowed.
 void_result validate(const server_options& options);
+
+std::string token_file_of(const server_options& options);
 
 }  // namespace sluice::jobs

@@ -1,0 +1,365 @@
+#include "jobs/server/config_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "jobs/deliver/signature.hpp"
+#include "jobs/deliver/url_rules.hpp"
+#include "jobs/json/text.hpp"
+#include "jobs/server/size_text.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using k = config_key::kind;
+using o = server_options;
+
+constexpr std::uint64_t second = 1000;
+constexpr std::uint64_t hour = 3600 * second;
+constexpr std::uint64_t day = 24 * hour;
+constexpr std::uint64_t kb = std::uint64_t{1} << 10;
+constexpr std::uint64_t gb = std::uint64_t{1} << 30;
+constexpr std::uint64_t tb = std::uint64_t{1} << 40;
+constexpr std::uint64_t many = 10'000'000;
+
+error goes_on(std::string sentence) {
+  return {error_code::invalid, std::move(sentence)};
+}
+
+std::string_view word_of(sync_mode mode) {
+  switch (mode) {
+    case sync_mode::full:
+      return "full";
+    case sync_mode::interval:
+      return "interval";
+    case sync_mode::off:
+      break;
+  }
+  return "off";
+}
+
+std::string_view word_of(log_level level) {
+  switch (level) {
+    case log_level::debug:
+      return "debug";
+    case log_level::info:
+      return "info";
+    case log_level::warn:
+      return "warn";
+    case log_level::error:
+      return "error";
+    case log_level::off:
+      break;
+  }
+  return "off";
+}
+
+template <class T>
+void_result set_word(T& into, std::optional<T> value, std::string_view words,
+                     std::string_view text) {
+  if (!value) {
+    return goes_on(": expected " + std::string(words) + ", found '" + std::string(text) + "'");
+  }
+  into = *value;
+  return done{};
+}
+
+void_result set_listen(o& x, std::string_view text) {
+  auto address = parse_listen_address(text);
+  if (!address) return goes_on(": " + address.error().message);
+  x.listen = *std::move(address);
+  return done{};
+}
+
+constexpr std::string_view sync_words = "full|interval|off";
+constexpr std::string_view level_words = "debug|info|warn|error|off";
+
+void_result set_sync(o& x, std::string_view text) {
+  return set_word(x.sync, sync_mode_from(text), sync_words, text);
+}
+
+void_result set_level(o& x, std::string_view text) {
+  return set_word(x.log.level, log_level_from(text), level_words, text);
+}
+
+void_result check_secrets(std::string_view text) {
+  return validate_secrets(split_secrets(text));
+}
+
+std::vector<config_key> make_keys() {
+  using text = std::string&;
+  using number = std::uint64_t&;
+  using time = milliseconds&;
+  using custom = config_key::custom_value;
+  return {
+      {"data", "--data", "the folder that the jobs are kept in", k::path,
+       [](o& x) -> text { return x.data; }},
+      {"memory", "--memory",
+       "keep nothing: all jobs are gone at the end, and take memory until then; bound a queue with "
+       "'sluice queues set --capacity-bytes'",
+       k::flag, [](o& x) -> bool& { return x.memory; }},
+      {"listen", "--listen", "where to listen: HOST:PORT; beyond this machine with a token and TLS",
+       k::custom, custom{set_listen, [](const o& x) { return to_string(x.listen); }}, 0, 0,
+       "HOST:PORT"},
+      {"sync", "--sync",
+       "when a job is acknowledged: full, once it is on the disk; interval and off, before that: a "
+       "power cut may lose some",
+       k::custom, custom{set_sync, [](const o& x) { return std::string(word_of(x.sync)); }}, 0, 0,
+       sync_words},
+      {"sync_interval", "--sync-interval", "how often with sync = interval", k::duration,
+       [](o& x) -> time { return x.sync_interval; }, 1, hour},
+      {"shutdown_grace", "--shutdown-grace", "how long workers may take to finish when it ends",
+       k::duration, [](o& x) -> time { return x.shutdown_grace; }, 0, day},
+
+      {"http.max_connections", "--max-connections", "connections at a time", k::count,
+       [](o& x) -> number { return x.http.connections_max; }, 1, 1'000'000},
+      {"http.threads", "--http-threads", "threads that serve connections", k::count,
+       [](o& x) -> number { return x.http.threads; }, 1, 256},
+      {"http.max_pipelined", "--max-pipelined", "requests of one connection under way", k::count,
+       [](o& x) -> number { return x.http.pipelined_max; }, 1, 10'000},
+      {"http.max_head", "--max-head", "request line and headers of one request", k::size,
+       [](o& x) -> number { return x.http.head_bytes_max; }, kb, kb* kb},
+      {"http.max_body", "--max-body", "bytes of one request", k::size,
+       [](o& x) -> number { return x.http.body_bytes_max; }, kb, gb},
+      {"http.max_stream", "--max-stream", "bytes of one request of many jobs as NDJSON", k::size,
+       [](o& x) -> number { return x.http.stream_bytes_max; }, kb, tb},
+      {"http.max_stream_jobs", "--max-stream-jobs", "jobs of one such request", k::count,
+       [](o& x) -> number { return x.http.stream_jobs_max; }, 1, many},
+      {"http.body_memory", "--body-memory", "what long bodies take together while they arrive",
+       k::size, [](o& x) -> number { return x.http.body_budget_bytes; }, kb, tb},
+      {"http.max_unsent", "--max-unsent", "answers that one client does not read", k::size,
+       [](o& x) -> number { return x.http.unsent_bytes_max; }, kb, gb},
+      {"http.idle_time", "--idle-time", "how long a connection may be idle between requests",
+       k::duration, [](o& x) -> time { return x.http.idle_time; }, 1, day},
+      {"http.head_time", "--head-time",
+       "from the first byte of a request to the end of its headers, and for the beginning of TLS",
+       k::duration, [](o& x) -> time { return x.http.head_time; }, 1, hour},
+      {"http.body_time", "--body-time",
+       "for a body to arrive, or an answer to be read, unless it goes on at body_rate", k::duration,
+       [](o& x) -> time { return x.http.body_time; }, 1, day},
+      {"http.body_rate", "--body-rate", "bytes in a second that a body must bring", k::size,
+       [](o& x) -> number { return x.http.body_bytes_per_second; }, 1, gb},
+      {"http.linger_time", "--linger-time", "for a client to read the last answer", k::duration,
+       [](o& x) -> time { return x.http.linger_time; }, 0, hour},
+      {"http.push_wait", "--push-wait", "for room in a queue that blocks, if a client does not say",
+       k::duration, [](o& x) -> time { return x.http.push_wait; }, 0, day},
+      {"http.max_wait", "--max-wait", "the longest that a client may ask to wait", k::duration,
+       [](o& x) -> time { return x.http.wait_max; }, 1, day},
+      {"http.hosts", "--hosts", "names that requests may call this server by", k::list,
+       [](o& x) -> std::vector<std::string>& { return x.http.hosts; }},
+      {"http.insecure", "--insecure-http", "listen beyond this machine without TLS", k::flag,
+       [](o& x) -> bool& { return x.http.insecure_http; }},
+
+      {"tls.cert", "--tls-cert", "certificate with its chain, in PEM; with tls.key", k::path,
+       [](o& x) -> text { return x.tls.certificate; }},
+      {"tls.key", "--tls-key", "the certificate's key, in PEM", k::path,
+       [](o& x) -> text { return x.tls.key; }},
+
+      {"auth.required", "--auth-required", "ask for tokens even while there are none", k::flag,
+       [](o& x) -> bool& { return x.auth_required; }},
+      {"auth.tokens", "--tokens", "the file of tokens, if not tokens.json in the data folder",
+       k::path, [](o& x) -> text { return x.token_file; }},
+      {"auth.wrong_token_delay", "--wrong-token-delay",
+       "how late a token that is not known is answered", k::duration,
+       [](o& x) -> time { return x.http.wrong_token_delay; }, 0, 60 * second},
+
+      {"log.level", "--log-level", "the least that is logged", k::custom,
+       custom{set_level, [](const o& x) { return std::string(word_of(x.log.level)); }}, 0, 0,
+       level_words},
+      {"log.json", "--log-json", "log lines as JSON", k::flag,
+       [](o& x) -> bool& { return x.log.json; }},
+      {"log.audit", "--audit-log", "a file for audit lines, if not where the log goes", k::path,
+       [](o& x) -> text { return x.audit_file; }},
+
+      {"engine.window", "--window", "bytes of waiting jobs kept in memory", k::size,
+       [](o& x) -> number { return x.engine.window_bytes_max; }, 64 * kb, tb},
+      {"engine.window_jobs", "--window-jobs", "waiting jobs of one queue kept in memory", k::count,
+       [](o& x) -> number { return x.engine.window_jobs_max; }, 1, many},
+      {"engine.max_queues", "--max-queues", "queues in all", k::count,
+       [](o& x) -> number { return x.engine.queues_max; }, 1, many},
+      {"engine.max_leases", "--max-leases", "jobs that run at a time", k::count,
+       [](o& x) -> number { return x.engine.running_max; }, 1, many},
+      {"engine.max_lease", "--max-lease", "jobs that one call may lease", k::count,
+       [](o& x) -> number { return x.engine.lease_max; }, 1, 100'000},
+      {"engine.max_waiting", "--max-waiting",
+       "calls that wait at a time: for jobs, for room, for an end", k::count,
+       [](o& x) -> number { return x.engine.waiting_max; }, 1, many},
+      {"engine.waiting_memory", "--waiting-memory", "the jobs that waiting pushes hold", k::size,
+       [](o& x) -> number { return x.engine.waiting_bytes_max; }, kb, tb},
+      {"engine.max_bulk", "--max-bulk", "jobs that one call may push", k::count,
+       [](o& x) -> number { return x.engine.bulk_max; }, 1, 1'000'000},
+      {"engine.staged_memory", "--staged-memory", "jobs on their way to the store", k::size,
+       [](o& x) -> number { return x.engine.staged_bytes_max; }, kb, tb},
+
+      {"delivery.allow", "--delivery-allow", "beginnings of URLs that may be posted to", k::list,
+       [](o& x) -> std::vector<std::string>& { return x.delivery.allow; }, 0, 0, "", false,
+       url_rules::check_rule},
+      {"delivery.secret", "", "signs what is posted", k::text,
+       [](o& x) -> text { return x.delivery.secret; }, 0, 0, "", true, check_secrets},
+      {"delivery.ca_file", "--delivery-ca-file",
+       "whom the certificates of https receivers must be from, in PEM, if not the system's "
+       "authorities",
+       k::path, [](o& x) -> text { return x.delivery.ca_file; }},
+      {"delivery.timeout", "--delivery-timeout",
+       "for the answer to a webhook; a queue has its own, deliver.timeout", k::duration,
+       [](o& x) -> time { return x.delivery.timeout; }, 1, hour},
+      {"delivery.concurrency", "--delivery-concurrency", "posts at a time, of all queues", k::count,
+       [](o& x) -> number { return x.delivery.concurrency; }, 1, 100'000},
+  };
+}
+
+result<bool> boolean_of(std::string_view text) {
+  for (const std::string_view yes : {"true", "1", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (const std::string_view no : {"false", "0", "no", "off"}) {
+    if (text == no) return false;
+  }
+  return goes_on(": expected true or false, found '" + std::string(text.substr(0, 64)) + "'");
+}
+
+std::vector<std::string> list_of(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.size(), text.find(','));
+    std::string_view one = text.substr(0, comma);
+    text.remove_prefix(std::min(text.size(), comma + 1));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    if (!one.empty()) items.emplace_back(one);
+  }
+  return items;
+}
+
+result<std::uint64_t> number_of(const config_key& key, std::string_view text) {
+  if (key.what == k::size) {
+    auto size = parse_size(text);
+    if (!size) return goes_on(": " + size.error().message);
+    return size;
+  }
+  std::uint64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size()) {
+    return goes_on(": expected a whole number, found '" + std::string(text.substr(0, 64)) + "'");
+  }
+  return value;
+}
+
+struct setter {
+  server_options& x;
+  const config_key& key;
+  std::string_view text;
+
+  void_result operator()(std::string& (*of)(o&)) const {
+    if (key.check != nullptr) {
+      if (auto fine = key.check(text); !fine) return goes_on(": " + fine.error().message);
+    }
+    of(x) = text;
+    return done{};
+  }
+  void_result operator()(bool& (*of)(o&)) const {
+    const auto value = boolean_of(text);
+    if (!value) return value.error();
+    of(x) = *value;
+    return done{};
+  }
+  void_result operator()(std::uint64_t& (*of)(o&)) const {
+    const auto value = number_of(key, text);
+    if (!value) return value.error();
+    of(x) = *value;
+    return check_range(x, key);
+  }
+  void_result operator()(milliseconds& (*of)(o&)) const {
+    const auto value = parse_duration(text);
+    if (!value) return goes_on(": " + value.error().message);
+    of(x) = *value;
+    return check_range(x, key);
+  }
+  void_result operator()(std::vector<std::string>& (*)(o&)) const {
+    return set_items(x, key, list_of(text));
+  }
+  void_result operator()(const config_key::custom_value& value) const { return value.set(x, text); }
+};
+
+struct getter {
+  server_options& x;
+  const config_key& key;
+
+  std::string operator()(std::string& (*of)(o&)) const { return of(x); }
+  std::string operator()(bool& (*of)(o&)) const { return of(x) ? "true" : "false"; }
+  std::string operator()(std::uint64_t& (*of)(o&)) const {
+    return key.what == k::size ? format_size(of(x)) : std::to_string(of(x));
+  }
+  std::string operator()(milliseconds& (*of)(o&)) const { return format_duration(of(x)); }
+  std::string operator()(std::vector<std::string>& (*of)(o&)) const {
+    std::string all;
+    for (const std::string& one : of(x)) all += (all.empty() ? "" : ",") + one;
+    return all;
+  }
+  std::string operator()(const config_key::custom_value& value) const { return value.get(x); }
+};
+
+}  // namespace
+
+std::span<const config_key> config_keys() {
+  static const std::vector<config_key> all = make_keys();
+  return all;
+}
+
+const config_key* find_config_key(std::string_view name) {
+  const auto all = config_keys();
+  const auto found = std::ranges::find(all, name, &config_key::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string config_key::variable() const {
+  std::string out = "SLUICE_";
+  for (const char c : name) {
+    out += c == '.' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  return out;
+}
+
+std::string config_key::range() const {
+  const auto text = [&](std::uint64_t bound) {
+    if (what == kind::size) return format_size(bound);
+    if (what == kind::count) return std::to_string(bound);
+    return format_duration(milliseconds(static_cast<std::int64_t>(bound)));
+  };
+  const bool has_range = what == kind::size || what == kind::count || what == kind::duration;
+  return has_range ? text(least) + " to " + text(most) : "";
+}
+
+void_result check_range(const server_options& x, const config_key& key) {
+  // Looked at and not changed.
+  auto& of = const_cast<server_options&>(x);
+  std::uint64_t value = key.least;
+  if (const auto* number = std::get_if<std::uint64_t& (*)(o&)>(&key.of)) value = (*number)(of);
+  if (const auto* time = std::get_if<milliseconds& (*)(o&)>(&key.of)) {
+    value = static_cast<std::uint64_t>((*time)(of).count());  // a negative one is huge
+  }
+  if (value >= key.least && value <= std::max(key.least, key.most)) return done{};
+  return goes_on(" is from " + key.range());
+}
+
+void_result set_from_text(server_options& x, const config_key& key, std::string_view text) {
+  return std::visit(setter{x, key, text}, key.of);
+}
+
+void_result set_items(server_options& x, const config_key& key, std::vector<std::string> items) {
+  for (std::size_t i = 0; key.check != nullptr && i < items.size(); ++i) {
+    if (auto fine = key.check(items[i]); !fine) {
+      return goes_on("[" + std::to_string(i) + "]: " + fine.error().message);
+    }
+  }
+  const auto* of = std::get_if<std::vector<std::string>& (*)(o&)>(&key.of);
+  (*of)(x) = std::move(items);
+  return done{};
+}
+
+std::string text_of(const server_options& x, const config_key& key) {
+  std::string text = std::visit(getter{const_cast<server_options&>(x), key}, key.of);
+  return key.is_secret && !text.empty() ? "***" : text;
+}
+
+}  // namespace sluice::jobs

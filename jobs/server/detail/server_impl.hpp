@@ -1,0 +1,94 @@
+#pragma once
+
+// The parts of a server, for the sources that it is written in: server.cpp opens, serves and ends,
+// server_delivery.cpp posts, server_reload.cpp loads settings, tokens and the certificate.
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "jobs/deliver/deliverer.hpp"
+#include "jobs/http/http_server.hpp"
+#include "jobs/server/audit_log.hpp"
+#include "jobs/server/event_log.hpp"
+#include "jobs/server/server.hpp"
+#include "jobs/server/service_notifier.hpp"
+#include "sluice/base/seam.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs {
+namespace detail {
+
+// Tells one version of a file from another without reading it.
+struct file_stamp {
+  ino_t number = 0;
+  off_t size = 0;
+  std::int64_t changed_ns = 0;
+
+  static file_stamp of(const std::string& file);
+  friend bool operator==(const file_stamp&, const file_stamp&) = default;
+};
+
+}  // namespace detail
+
+class server::impl {
+ public:
+  explicit impl(server_options o) : options_(std::move(o)), log_(options_.log) {}
+  ~impl() {
+    hurry_.request_stop();
+    stopping_ = {};  // joins
+    stop();
+  }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  void_result open();
+  void_result listen();
+  ending serve(signal_watch& signals);
+
+  bool is_secure() const { return !options_.tls.certificate.empty(); }
+  std::string url() const { return (is_secure() ? "https://" : "http://") + to_string(address()); }
+  void on_reload(std::function<result<server_options>()> f) { reloader_ = std::move(f); }
+  const listen_address& address() const { return options_.listen; }  // with the port it got
+  std::string banner(std::string_view program) const;
+
+ private:
+  void_result load_tokens_first();
+  void_result configure(const server_options& o);
+  void_result open_delivery();
+  void_result update_delivery(const server_options& o);
+  void tell_delivery(const delivery_event& e);
+  http_server_options http_options();
+  void tell_certificate(const tls_certificate& shown);
+  int wait_for_the_end(signal_watch& signals);
+  void reload();
+  void_result reload_tokens();
+  void tell_token_acts(const token_set& before, const token_set& after);
+  void reload_part(std::string_view what, std::string_view from, const void_result& how);
+  void raise_descriptor_limit();
+  void tell_health(const health& now);
+  void shut_down();
+  void stop();
+
+  server_options options_;
+  event_log log_;
+  service_notifier systemd_;
+  std::unique_ptr<audit_log> audit_;
+  std::function<result<server_options>()> reloader_;
+  detail::file_stamp tokens_stamp_;  // of what was loaded last
+  std::string tokens_problem_;       // that was told last; empty: none
+  guarded<url_rules> rules_;         // where jobs and their ends may be posted to
+  std::unique_ptr<engine> engine_;
+  guarded<std::unique_ptr<deliverer>> posts_;  // goes before the engine that it calls
+  std::unique_ptr<http_server> http_;          // goes before the engine that it calls
+  std::stop_source hurry_;                     // waits for no more workers
+  seam::thread stopping_;
+};
+
+}  // namespace sluice::jobs
