@@ -9,8 +9,13 @@
 #include <variant>
 #include <vector>
 
+#include "jobs/auth/token_set.hpp"
 #include "jobs/cli/exit_code.hpp"
+#include "jobs/model/cron.hpp"
+#include "jobs/model/events.hpp"
+#include "jobs/model/plan.hpp"
 #include "jobs/model/requests.hpp"
+#include "jobs/server/config.hpp"
 #include "jobs/server/server_options.hpp"
 
 namespace sluice::jobs::cli {
@@ -18,6 +23,8 @@ namespace sluice::jobs::cli {
 // Of every command that talks to a server.
 struct connection_arguments {
   std::string url = "http://127.0.0.1:7433";
+  std::string token_file;  // whose first line is the token; empty: the environment's SLUICE_TOKEN
+  std::string ca_file;     // whom an https server's certificate must be from; empty: the system's
   bool json = false;
 };
 
@@ -26,6 +33,9 @@ struct serve_arguments {
   std::string program = "sluice";  // how this was started, for lines to be pasted
   std::string port_file;           // empty: none
   bool quiet = false;              // no banner
+  config_sources from;             // where `server` came from, to be read again
+  bool check_config = false;       // only show what is effective
+  std::string effective;           // for that
 };
 
 struct push_arguments {
@@ -60,6 +70,7 @@ struct work_arguments {
   milliseconds grace{30'000};
   std::uint64_t jobs_max = 0;  // ends after so many; zero: never
   bool ignore_output = false;  // standard output is no result
+  bool strict = false;         // the first queue that has a job, and not each in its turn
   bool quiet = false;
 };
 
@@ -86,13 +97,114 @@ struct stats_arguments {
   std::optional<milliseconds> watch;  // again and again, this far apart
 };
 
+struct top_arguments {
+  connection_arguments to;
+  milliseconds every{1'000};
+};
+
+struct events_arguments {
+  connection_arguments to;
+  event_request what;
+};
+
+struct logs_arguments {
+  connection_arguments to;
+  job_id id = 0;
+  std::uint64_t after = 0;  // the number of a line
+  bool follow = false;      // until the job has ended
+};
+
+struct batch_arguments {
+  enum class action : std::uint8_t { list, create, show, jobs, graph, close, cancel, retry };
+  connection_arguments to;
+  action what = action::list;
+  job_id id = 0;
+  std::string file;                  // create: a batch in JSON, or -
+  std::optional<milliseconds> wait;  // create, show: until it has ended
+  job_id after = 0;                  // list, jobs
+  std::size_t limit = 100;           // list, jobs
+  bool yes = false;                  // cancel without a question
+  bool quiet = false;
+};
+
+struct cron_arguments {
+  enum class action : std::uint8_t { list, set, show, pause, resume, run, remove, next };
+  connection_arguments to;
+  action what = action::list;
+  cron_spec spec;         // its name, for all but list and next; its schedule and zone, for next
+  std::string args;       // set: of its job, as of push
+  bool as_bytes = false;  // set: args are not JSON
+  std::size_t times = 5;  // next
+};
+
+struct plan_arguments {
+  plan_request what;
+  std::string queue = "default";
+  bool json = false;
+};
+
+struct export_arguments {
+  connection_arguments to;
+  std::string queue;
+  std::string kind;
+  std::vector<job_state> states;  // empty: those that have not ended
+  std::string file;               // empty: standard output
+  bool detach = false;            // also jobs that wait for others, to run without waiting
+  bool quiet = false;
+};
+
+struct import_arguments {
+  enum class on_refused : std::uint8_t { stop, go_on };
+  connection_arguments to;
+  std::string file;   // or -
+  std::string queue;  // instead of the one that a line says; empty: as it says
+  std::uint64_t from_line = 1;
+  on_refused refused = on_refused::stop;
+  std::string report;  // where refused lines go, each with its reason; empty: nowhere
+  milliseconds wait{30'000};
+  bool quiet = false;
+};
+
+struct check_arguments {
+  std::string path;  // a folder of data, or a file
+  bool json = false;
+  bool quiet = false;
+};
+
+struct backup_arguments {
+  std::string data;  // a folder
+  std::string file;
+  bool json = false;
+  bool quiet = false;
+};
+
+struct token_arguments {
+  enum class action : std::uint8_t { list, create, revoke };
+  action what = action::list;
+  std::string data;
+  token_request make;
+  std::optional<milliseconds> lasts;  // create; unset: until it is revoked
+  std::string id;                     // revoke
+  bool json = false;
+};
+
+struct completion_arguments {
+  enum class shell : std::uint8_t { bash, zsh, fish };
+  shell of = shell::bash;
+};
+
+struct man_arguments {};
+
 struct version_arguments {
   bool json = false;
 };
 
 using arguments =
     std::variant<serve_arguments, push_arguments, get_arguments, work_arguments, queues_arguments,
-                 jobs_arguments, stats_arguments, version_arguments>;
+                 jobs_arguments, stats_arguments, top_arguments, events_arguments, logs_arguments,
+                 batch_arguments, cron_arguments, plan_arguments, export_arguments,
+                 import_arguments, check_arguments, backup_arguments, token_arguments,
+                 completion_arguments, man_arguments, version_arguments>;
 
 // There is nothing to run: help was asked for, or the command line is wrong.
 struct no_command {

@@ -17,6 +17,19 @@ int run(const work_arguments& what, const console& to);
 int run(const queues_arguments& what, const console& to);
 int run(const jobs_arguments& what, const console& to);
 int run(const stats_arguments& what, const console& to);
+int run(const top_arguments& what, const console& to);
+int run(const events_arguments& what, const console& to);
+int run(const logs_arguments& what, const console& to);
+int run(const batch_arguments& what, const console& to);
+int run(const cron_arguments& what, const console& to);
+int run(const plan_arguments& what, const console& to);
+int run(const export_arguments& what, const console& to);
+int run(const import_arguments& what, const console& to);
+int run(const check_arguments& what, const console& to);
+int run(const backup_arguments& what, const console& to);
+int run(const token_arguments& what, const console& to);
+int run(const completion_arguments& what, const console& to);
+int run(const man_arguments& what, const console& to);
 int run(const version_arguments& what, const console& to);
 
 }  // namespace sluice::jobs::cli

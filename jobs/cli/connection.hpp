@@ -10,9 +10,8 @@
 
 namespace sluice::jobs::cli {
 
-inline result<client> connect(const connection_arguments& to) {
-  return client::open({.url = to.url, .user_agent = "sluice-cli"});
-}
+// With the token of the file, or of the environment. invalid: what is wrong with a flag.
+result<client> connect(const connection_arguments& to);
 
 // Opens a client and gives it to `ask`, which returns the exit code.
 template <class Ask>

@@ -1,5 +1,6 @@
 #include "jobs/cli/console.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -53,6 +54,13 @@ console::console(streams where)
       err_is_terminal_(is_terminal(where.err)),
       out_style_{is_terminal(where.out) && wants_colours()},
       err_style_{err_is_terminal_ && wants_colours()} {}
+
+std::size_t console::columns() const noexcept {
+  winsize size{};
+  constexpr std::size_t usual = 80;
+  if (!err_is_terminal_ || ::ioctl(::fileno(err_), TIOCGWINSZ, &size) != 0) return usual;
+  return size.ws_col >= 20 ? size.ws_col : usual;
+}
 
 void console::print(std::string_view text) const {
   write(out_, text);

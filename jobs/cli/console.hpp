@@ -30,6 +30,7 @@ class console {
   const text_style& style() const noexcept { return out_style_; }
   bool is_interactive() const noexcept { return interactive_; }  // somebody can answer a question
   bool shows_progress() const noexcept { return err_is_terminal_; }
+  std::size_t columns() const noexcept;  // of the terminal that err is; 80 where it is none
 
   void print(std::string_view text) const;  // as it is
   void line(std::string_view text) const;   // and a line end

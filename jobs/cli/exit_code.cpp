@@ -15,6 +15,9 @@ exit_code exit_code_for(error_code code) noexcept {
     case error_code::stopped:
     case error_code::io_error:
       return exit_code::failed;
+    case error_code::unauthenticated:
+    case error_code::forbidden:
+      return exit_code::not_allowed;
     case error_code::queue_full:
     case error_code::overloaded:
     case error_code::shutting_down:

@@ -30,6 +30,23 @@ std::string errors_of(const job& j) {
   return text;
 }
 
+std::string waits_for(const job& j) {
+  std::string text;
+  for (const dependency& d : j.spec.after) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(d.on);
+    if (d.when != after_when::success) text += ":" + std::string(to_string(d.when));
+  }
+  if (j.state == job_state::held && j.blockers > 0) {
+    text += " (" + std::to_string(j.blockers) + " of them have not come true)";
+  }
+  return text;
+}
+
+std::string shown(const progress& p) {
+  return std::to_string(static_cast<int>(p.percent)) + "%" + (p.text.empty() ? "" : ", " + p.text);
+}
+
 void print_job(const job& j, const console& to) {
   const text_style& style = to.style();
   to.line(style.bold("job " + std::to_string(j.id)) + " " + j.spec.kind + ", " +
@@ -46,6 +63,12 @@ void print_job(const job& j, const console& to) {
   if (has_ended(j.state) && j.due_at != unix_time{})
     rows.emplace_back("kept until", when(j.due_at));
   if (!j.spec.unique.key.empty()) rows.emplace_back("unique", j.spec.unique.key);
+  if (!j.spec.key.empty()) rows.emplace_back("key", j.spec.key);
+  if (j.spec.batch != 0) rows.emplace_back("batch", std::to_string(j.spec.batch));
+  if (!j.spec.step.empty()) rows.emplace_back("step", j.spec.step);
+  if (!j.spec.after.empty()) rows.emplace_back("after", waits_for(j));
+  if (!j.spec.webhook.empty()) rows.emplace_back("webhook", j.spec.webhook);
+  if (j.progress) rows.emplace_back("progress", shown(*j.progress));
   if (!j.spec.metadata.empty()) rows.emplace_back("metadata", j.spec.metadata);
   rows.emplace_back("args", shown(j.spec.args));
   if (j.result) rows.emplace_back("result", shown(*j.result));

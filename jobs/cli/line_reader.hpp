@@ -14,7 +14,7 @@ namespace sluice::jobs::cli {
 class line_reader {
  public:
   // Of a descriptor that somebody else closes.
-  explicit line_reader(int from, std::size_t line_bytes_max) : from_(from), max_(line_bytes_max) {}
+  line_reader(int from, std::size_t bytes_max) : from_(from), max_(bytes_max) {}
 
   // Without its line end; none at the end of the file. too_large, io_error.
   result<std::optional<std::string>> next();

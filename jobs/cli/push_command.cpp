@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/cli/bulk_limits.hpp"
 #include "jobs/cli/commands.hpp"
 #include "jobs/cli/connection.hpp"
+#include "jobs/cli/job_args.hpp"
 #include "jobs/cli/line_reader.hpp"
 #include "jobs/cli/words.hpp"
 #include "jobs/json/codec.hpp"
@@ -19,50 +21,17 @@
 namespace sluice::jobs::cli {
 namespace {
 
-constexpr std::size_t batch_jobs_max = 1000;
-constexpr std::size_t batch_bytes_max = std::size_t{4} << 20;
-// A job in JSON: its args, in base64 at worst, and all else that it may have.
-constexpr std::size_t line_bytes_max = limits::args_bytes_max * 2;
-
-// The server is asked for an answer shortly before this, and there must be time for it to come: a
-// push that is given up on may have been done.
-constexpr milliseconds wait_least{1'000};
-
-wait_limits limits_of(const push_arguments& what) {
-  return deadline::after(std::max(what.wait, wait_least));
-}
-
-result<payload> args_of(const push_arguments& what, const console& to) {
-  const auto read = [&]() -> result<std::string> {
-    if (what.args == "-") return to.read_all(limits::args_bytes_max);
-    if (what.args.starts_with('@')) return read_file(what.args.substr(1), limits::args_bytes_max);
-    return what.args;
-  };
-  auto text = read();
-  if (!text) return text.error();
-  if (what.as_bytes) return payload{std::move(*text), content_type::bytes};
-  if (what.args.empty()) return payload{};
-  if (const auto is_json = json::check_json(*text); !is_json) {
-    return error{error_code::invalid, "the args are not JSON: " + is_json.error().message +
-                                          "; for text as it is, say --bytes"};
-  }
-  return payload{std::move(*text), content_type::json};
-}
-
 exit_code push_one(client& server, const push_arguments& what, const console& to) {
-  auto args = args_of(what, to);
+  auto args = read_args(what.args, what.as_bytes, to);
   if (!args) return to.complain(args.error());
   job_spec spec = what.spec;
   spec.args = std::move(*args);
   if (what.delay) spec.run_at = real_time().now() + *what.delay;
-  if (!spec.metadata.empty()) {
-    if (const auto is_json = json::check_json(spec.metadata); !is_json) {
-      return to.complain(exit_code::bad_usage,
-                         "--metadata is not JSON: " + is_json.error().message);
-    }
+  if (const auto is_json = check_metadata(spec.metadata); !is_json) {
+    return to.complain(is_json.error());
   }
   if (const auto is_valid = validate(spec); !is_valid) return to.complain(is_valid.error());
-  const auto pushed = server.push(std::move(spec), limits_of(what));
+  const auto pushed = server.push(std::move(spec), push_limits(what.wait));
   if (!pushed) return to.complain(pushed.error());
   if (what.to.json) {
     to.line(json::to_json(*pushed));
@@ -72,6 +41,8 @@ exit_code push_one(client& server, const push_arguments& what, const console& to
     to.line("job " + std::to_string(pushed->id) + " has the unique key already: nothing pushed");
   } else if (pushed->what == push_receipt::fate::dropped) {
     to.line("dropped: the queue is full");
+  } else if (pushed->what == push_receipt::fate::skipped) {
+    to.line("skipped: what it was to wait for can no longer come true");
   } else {
     to.line("job " + std::to_string(pushed->id) + " pushed");
   }
@@ -122,7 +93,8 @@ class line_pusher {
 
   bool flush() {
     if (batch_.empty()) return true;
-    const auto results = server_.push_many(std::exchange(batch_, {}), what_.mode, limits_of(what_));
+    const auto results =
+        server_.push_many(std::exchange(batch_, {}), what_.mode, push_limits(what_.wait));
     const auto numbers = std::exchange(numbers_, {});
     batch_bytes_ = 0;
     for (std::size_t i = 0; i < results.size(); ++i) count(results[i], numbers[i]);
@@ -147,6 +119,9 @@ class line_pusher {
         break;
       case push_receipt::fate::dropped:
         ++dropped_;
+        break;
+      case push_receipt::fate::skipped:
+        ++skipped_;
         break;
     }
   }
@@ -187,6 +162,7 @@ class line_pusher {
     std::string text = counted(pushed_, "job", "jobs") + " pushed";
     if (duplicates_ > 0) text += ", " + counted(duplicates_, "duplicate", "duplicates");
     if (dropped_ > 0) text += ", " + grouped(dropped_) + " dropped";
+    if (skipped_ > 0) text += ", " + grouped(skipped_) + " skipped";
     if (refused_ > 0) text += ", " + grouped(refused_) + " refused";
     if (gave_up_) text += "; gave up at line " + std::to_string(number_);
     if (what_.to.json || what_.quiet) {
@@ -207,6 +183,7 @@ class line_pusher {
   std::uint64_t pushed_ = 0;
   std::uint64_t duplicates_ = 0;
   std::uint64_t dropped_ = 0;
+  std::uint64_t skipped_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t complaints_ = 0;
   bool gave_up_ = false;

@@ -1,3 +1,5 @@
+#include <array>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ void print_all(const std::vector<queue_info>& queues, const console& to) {
   table t({{"QUEUE"},
            {"READY", right},
            {"SCHEDULED", right},
+           {"HELD", right},
            {"RUNNING", right},
            {"RETRYING", right},
            {"DEAD", right},
@@ -28,10 +31,22 @@ void print_all(const std::vector<queue_info>& queues, const console& to) {
            {""}});
   for (const queue_info& q : queues) {
     const queue_counts& n = q.counts;
-    t.add({q.name, grouped(n.ready), grouped(n.scheduled), grouped(n.running), grouped(n.retrying),
-           grouped(n.dead), grouped(n.done), byte_size(n.bytes), q.options.paused ? "paused" : ""});
+    t.add({q.name, grouped(n.ready), grouped(n.scheduled), grouped(n.held), grouped(n.running),
+           grouped(n.retrying), grouped(n.dead), grouped(n.done), byte_size(n.bytes),
+           q.options.paused ? "paused" : ""});
   }
   to.print(t.text(to.style()));
+}
+
+std::string rate_text(double rate, std::uint32_t burst) {
+  if (rate == 0) return "no limit";
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "%.6g/s", rate);
+  return number.data() + (burst == 0 ? "" : ", up to " + grouped(burst) + " at once");
+}
+
+std::string limit_text(std::uint32_t limit) {
+  return limit == 0 ? "no limit" : grouped(limit) + " at a time";
 }
 
 void print_one(const queue_info& q, const console& to) {
@@ -44,12 +59,21 @@ void print_one(const queue_info& q, const console& to) {
     to.line("  " + style.faint(name) + value);
   };
   row("jobs", grouped(n.ready) + " ready, " + grouped(n.scheduled) + " scheduled, " +
-                  grouped(n.running) + " running, " + grouped(n.retrying) + " retrying");
+                  grouped(n.held) + " held, " + grouped(n.running) + " running, " +
+                  grouped(n.retrying) + " retrying");
   row("ended", grouped(n.done) + " done, " + grouped(n.dead) + " dead, " + grouped(n.cancelled) +
                    " cancelled");
   row("capacity", grouped(n.unfinished()) + " of " + grouped(o.capacity_jobs) + " jobs, " +
                       byte_size(n.bytes) + " of " + byte_size(o.capacity_bytes));
   row("when full", std::string(to_string(o.when_full)));
+  row("rate", rate_text(o.rate, o.rate_burst));
+  row("concurrency", limit_text(o.concurrency));
+  row("of one key", limit_text(o.key_concurrency) + ", " + rate_text(o.key_rate, o.key_burst));
+  row("weight", grouped(o.weight));
+  if (!o.deliver.url.empty()) {
+    row("delivered to", o.deliver.url + ", " + limit_text(o.deliver.concurrency) +
+                            ", each within " + format_duration(o.deliver.timeout));
+  }
   row("lease for", format_duration(o.lease_for));
   row("keep done", format_duration(o.keep_done));
   row("keep results", format_duration(o.keep_results));
@@ -86,7 +110,8 @@ exit_code purge(client& server, const queues_arguments& what, const console& to)
                          "purge forgets jobs for good; say --yes, there is nobody to ask here");
     }
     const queue_counts& n = q->counts;
-    const std::uint64_t jobs = n.ready + n.scheduled + n.retrying + n.done + n.dead + n.cancelled;
+    const std::uint64_t jobs =
+        n.ready + n.scheduled + n.held + n.retrying + n.done + n.dead + n.cancelled;
     if (!to.confirms("Forget all " + counted(jobs, "job", "jobs") + " of " + what.name +
                      " that are not running?")) {
       return to.complain(exit_code::failed, "nothing was purged");

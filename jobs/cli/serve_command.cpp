@@ -5,6 +5,7 @@
 #include <string>
 
 #include "jobs/cli/commands.hpp"
+#include "jobs/server/config.hpp"
 #include "jobs/server/server.hpp"
 #include "jobs/server/signal_watch.hpp"
 
@@ -29,15 +30,21 @@ exit_code code_for_store(const error& why) {
 }  // namespace
 
 int run(const serve_arguments& what, const console& to) {
+  if (what.check_config) {
+    to.print(what.effective);
+    return static_cast<int>(exit_code::ok);
+  }
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more is no reason to end
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that write
-  signal_watch signals({SIGTERM, SIGINT});
+  signal_watch signals({SIGTERM, SIGINT, SIGHUP});
   auto server = server::open(what.server);
   if (!server) {
     return static_cast<int>(to.complain(code_for_store(server.error()), server.error().message));
   }
   if (auto listens = (*server)->listen(); !listens) {
-    return static_cast<int>(to.complain(exit_code::address_in_use, listens.error().message));
+    const bool is_wrong = listens.error().code == error_code::invalid;
+    return static_cast<int>(to.complain(is_wrong ? exit_code::bad_usage : exit_code::address_in_use,
+                                        listens.error().message));
   }
   if (!what.quiet) {
     to.print((*server)->banner(what.program));
@@ -49,6 +56,11 @@ int run(const serve_arguments& what, const console& to) {
       return static_cast<int>(to.complain(written.error()));
     }
   }
+  (*server)->on_reload([&what]() -> result<server_options> {
+    auto now = load_configuration(what.from);
+    if (!now) return now.error();
+    return std::move(now->options);
+  });
   const auto end = (*server)->serve(signals);
   // At once: no destructor may wait for a worker or a disk now.
   if (end.at_once) std::_Exit(128 + end.signal);

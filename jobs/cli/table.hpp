@@ -22,6 +22,7 @@ struct text_style {
   std::string red(std::string_view text) const { return wrap("31", text); }
   std::string green(std::string_view text) const { return wrap("32", text); }
   std::string yellow(std::string_view text) const { return wrap("33", text); }
+  std::string inverse(std::string_view text) const { return wrap("7", text); }
 
  private:
   std::string wrap(std::string_view code, std::string_view text) const;

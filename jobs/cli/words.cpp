@@ -63,6 +63,7 @@ std::string coloured(job_state state, const text_style& style) {
     case job_state::running:
       return style.bold(word);
     case job_state::scheduled:
+    case job_state::held:
     case job_state::ready:
       break;
   }

@@ -115,6 +115,7 @@ int run(const work_arguments& what, const console& to) {
     witness sees(what, to, signals);
     worker_options o;
     o.queues = what.queues;
+    if (what.strict) o.pick = lease_request::order::strict;
     o.concurrency = what.concurrency;
     o.prefetch = what.prefetch;
     o.name = what.name;

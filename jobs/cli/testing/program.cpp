@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -80,7 +82,8 @@ program::program(const std::vector<std::string>& words, const start_options& o) 
 
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, in.c_str(), O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, (o.has_keyboard ? out : in).c_str(),
+                                     O_RDONLY | O_NOCTTY, 0);
   ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(),
                                      O_WRONLY | O_CREAT | O_NOCTTY, 0644);
   ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, folder_.file("err").c_str(),
@@ -129,6 +132,23 @@ std::string program::out() const {
     if (n <= 0) return text;  // EIO: the other end is closed
     text.append(part.data(), static_cast<std::size_t>(n));
   }
+}
+
+void program::type(const std::string& keys) const {
+  EXPECT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+}
+
+void program::resize(unsigned short columns, unsigned short rows) const {
+  const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  EXPECT_EQ(::ioctl(terminal_, TIOCSWINSZ, &size), 0);
+  // It is nobody's controlling terminal: the system tells no one.
+  signal(SIGWINCH);
+}
+
+bool program::terminal_is_raw() const {
+  termios now{};
+  EXPECT_EQ(::tcgetattr(terminal_, &now), 0);
+  return (now.c_lflag & (ICANON | ECHO)) == 0;
 }
 
 ended program::wait() {

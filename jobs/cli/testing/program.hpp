@@ -30,6 +30,7 @@ struct start_options {
   std::string input{};
   std::vector<std::string> environment{};  // NAME=VALUE, beside this program's own
   bool on_terminal = false;                // its standard output is one
+  bool has_keyboard = false;               // and its standard input the same: see `type`
 };
 
 // `sluice` with these words, from its start. Killed when it outlives the test.
@@ -51,6 +52,10 @@ class program {
   // What it has written so far.
   std::string out() const;
   std::string err() const { return text_of(folder_.file("err")); }
+  // On its terminal.
+  void type(const std::string& keys) const;
+  void resize(unsigned short columns, unsigned short rows) const;
+  bool terminal_is_raw() const;  // keys come one by one, and are not shown
 
  private:
   temporary_folder folder_;

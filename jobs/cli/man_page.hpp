@@ -1,0 +1,14 @@
+#pragma once
+
+// The manual page, in roff: commands and flags from their description, and around them what only a
+// person can write.
+
+#include <string>
+
+#include "jobs/cli/command_description.hpp"
+
+namespace sluice::jobs::cli {
+
+std::string man_page(const command_description& program, const std::string& version);
+
+}  // namespace sluice::jobs::cli

@@ -1,0 +1,70 @@
+// What is installed for systemd: the unit, and the configuration to begin with.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "jobs/cli/testing/program.hpp"
+
+namespace sluice::jobs::cli {
+namespace {
+
+using testing::ended;
+using testing::make_file;
+using testing::run_sluice;
+using testing::temporary_folder;
+using testing::text_of;
+
+const std::string packaging = SLUICE_SOURCE_DIR "/packaging/";
+
+// What a shell says that runs this, with its errors.
+std::string said_by(const std::string& command, int& code) {
+  std::FILE* const out = ::popen((command + " 2>&1").c_str(), "r");
+  EXPECT_NE(out, nullptr);
+  std::string text;
+  for (int c = std::fgetc(out); c != EOF; c = std::fgetc(out)) text += static_cast<char>(c);
+  code = ::pclose(out);
+  return text;
+}
+
+TEST(ServeService, HasAUnitThatSystemdUnderstands) {
+  int code = 0;
+  said_by("systemd-analyze --version", code);
+  if (code != 0) GTEST_SKIP() << "there is no systemd-analyze here";
+  const temporary_folder folder;
+  std::string unit = text_of(packaging + "sluice.service");
+  const std::string installed = "/usr/bin/sluice";
+  ASSERT_NE(unit.find(installed), std::string::npos);
+  unit.replace(unit.find(installed), installed.size(), SLUICE_PROGRAM);
+  const std::string file = make_file(folder, "sluice.service", unit);
+  const std::string said = said_by("systemd-analyze verify --man=no " + file, code);
+  EXPECT_EQ(code, 0) << said;
+  // What it does not know it only mentions.
+  EXPECT_EQ(said.find("sluice.service"), std::string::npos) << said;
+}
+
+TEST(ServeService, HasAConfigurationThatIsFineAlsoWithWhatItSuggests) {
+  const ended as_it_is =
+      run_sluice({"serve", "--check-config", "--config", packaging + "sluice.toml"});
+  EXPECT_EQ(as_it_is.code, 0) << as_it_is.err;
+  EXPECT_NE(as_it_is.out.find("sluice.toml:"), std::string::npos) << as_it_is.out;
+
+  // Every table that is commented out; the secret's file is nobody's here.
+  const temporary_folder folder;
+  std::string all = text_of(packaging + "sluice.toml");
+  const std::size_t tables = all.find("# [tls]");
+  ASSERT_NE(tables, std::string::npos);
+  for (auto at = all.find("# ", tables); at != std::string::npos; at = all.find("# ", at)) {
+    all.erase(at, 2);
+  }
+  const std::string secret = "secret_file = \"/etc/sluice/delivery.secret\"";
+  ASSERT_NE(all.find(secret), std::string::npos);
+  all.erase(all.find(secret), secret.size());
+  const std::string file = make_file(folder, "all.toml", all);
+  const ended with_all = run_sluice({"serve", "--check-config", "--config", file});
+  EXPECT_EQ(with_all.code, 0) << with_all.err;
+  EXPECT_NE(with_all.out.find("cron nightly-report"), std::string::npos) << with_all.out;
+}
+
+}  // namespace
+}  // namespace sluice::jobs::cli
