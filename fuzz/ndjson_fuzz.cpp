@@ -1,0 +1,88 @@
+// Many jobs as NDJSON, in pieces of any size, up to the engine; which has stopped, so that nothing
+// is kept.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "fuzz/fuzz_target.hpp"
+#include "jobs/http/detail/ndjson_push.hpp"
+#include "jobs/http/detail/server_state.hpp"
+#include "jobs/store/memory/memory_store.hpp"
+#include "sluice/executor/manual_executor.hpp"
+
+using namespace sluice::jobs;
+using sluice::fuzz::claim;
+
+namespace {
+
+class listener final : public http::answerer {
+ public:
+  void answer(std::uint64_t, http::response&& r) override {
+    ++answers;
+    claim(r.status >= 200 && r.status < 600, "a status");
+  }
+  void begin_parts(std::uint64_t, http::response&&, std::shared_ptr<http::part_source>) override {
+    claim(false, "one answer, not parts of it");
+  }
+  bool put_part(std::uint64_t, std::string_view) override { return true; }
+  void end_parts(std::uint64_t) override {}
+  void resume() override {}
+  sluice::executor& home() noexcept override { return loop; }
+  void call_begins() noexcept override { ++calls; }
+  void call_ended() noexcept override { --calls; }
+  std::stop_token gone() override { return {}; }
+  bool is_gone() const noexcept override { return false; }
+  std::string& scratch() noexcept override {
+    scratch_.clear();
+    return scratch_;
+  }
+
+  // Until every call of the engine has come back.
+  void settle() {
+    while (calls > 0) (void)loop.run_next();
+    loop.run_all();
+  }
+
+  int answers = 0;
+  int calls = 0;
+  sluice::manual_executor loop;
+
+ private:
+  std::string scratch_;
+};
+
+engine& stopped_engine() {
+  static const std::unique_ptr<engine> jobs = [] {
+    auto opened = engine::open(make_memory_store({}));
+    claim(opened.has_value(), "an engine");
+    (*opened)->stop();
+    return std::move(*opened);
+  }();
+  return *jobs;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static http::server_state server{http_server_options{.stream_jobs_max = 100}};
+  std::string_view input = sluice::fuzz::text_of(data, size);
+  const unsigned choice = sluice::fuzz::take_choice(input);
+  const std::size_t piece = 1 + choice / 2;
+  const http::push_parameters asked{.mode = choice % 2 == 0 ? bulk::each : bulk::all_or_nothing};
+
+  const auto who = std::make_shared<listener>();
+  const auto push = std::make_shared<http::ndjson_push>(server, stopped_engine(),
+                                                        http::ticket(who, 1), asked, identity());
+  while (!input.empty() && !push->is_refused()) {
+    const std::size_t count = std::min(piece, input.size());
+    push->feed(input.substr(0, count));
+    input.remove_prefix(count);
+    who->settle();
+    claim(push->held_bytes() <= push->held_bytes_max() + piece, "that memory stays bounded");
+  }
+  if (!push->is_refused()) push->end();
+  who->settle();
+  claim(who->answers == 1, "exactly one answer");
+  return 0;
+}
