@@ -123,6 +123,7 @@ TEST(IncludeRules, ObjectToDetailFromOutsideItsModule) {
       ":3: includes sluice/low/detail/b.hpp: only files in sluice/low/ may include its detail/\n";
   EXPECT_EQ(verdict("sluice/low/c.cpp", included, used), "");
   EXPECT_EQ(verdict("sluice/middle/c.hpp", included, used), "sluice/middle/c.hpp" + objection);
+  EXPECT_EQ(verdict("fuzz/c_fuzz.cpp", included, used), "");
   EXPECT_EQ(verdict("sluice/middle/detail/c_test.cpp", included, used),
             "sluice/middle/detail/c_test.cpp" + objection);
   EXPECT_EQ(verdict("examples/c.cpp", included, used), "examples/c.cpp" + objection);

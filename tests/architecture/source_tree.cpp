@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array folders = {".ci",  "benchmarks", "cmake",  "docs",  "examples",
+constexpr std::array folders = {".ci",  "benchmarks", "cmake",  "docs",  "examples", "fuzz",
                                 "jobs", "scripts",    "sluice", "tests", "web"};
 
 bool is_text(const fs::path& path) {
@@ -26,8 +26,10 @@ bool is_text(const fs::path& path) {
          std::ranges::find(extensions, extension) != extensions.end();
 }
 
-bool is_made_by_tools(const fs::path& folder) {
-  return folder.filename() == "node_modules" || folder.filename() == "dist";
+// Made by tools, or inputs of tests that are as they are on purpose.
+bool is_not_ours(const fs::path& folder) {
+  return folder.filename() == "node_modules" || folder.filename() == "dist" ||
+         folder.filename() == "corpus";
 }
 
 source_file read(const fs::path& root, const fs::path& path) {
@@ -131,7 +133,7 @@ source_tree read_tree(const fs::path& root) {
   for (const char* folder : folders) {
     if (!fs::is_directory(root / folder)) continue;
     for (auto at = fs::recursive_directory_iterator(root / folder); at != fs::end(at); ++at) {
-      if (at->is_directory() && is_made_by_tools(at->path())) at.disable_recursion_pending();
+      if (at->is_directory() && is_not_ours(at->path())) at.disable_recursion_pending();
       if (at->is_regular_file() && is_text(at->path())) tree.push_back(read(root, at->path()));
     }
   }

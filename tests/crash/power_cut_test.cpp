@@ -56,7 +56,7 @@ TEST(power_cut_test, NothingAcknowledgedIsLost) {
 }
 
 TEST(power_cut_test, NothingIsLostWhenThePowerGoesAgainAtOnce) {
-  const auto all = run_many(times(5, 5), {.cuts = cuts_each, .seed = 2000, .events_max = 25});
+  const auto all = run_many(times(5, 5), {.cuts = cuts_each, .seed = 2000, .events_max = 60});
   expect_nothing_lost(all, 1);  // most lives end before anything is stored
   EXPECT_GT(all.failed_openings, 0U);
 }
