@@ -73,9 +73,9 @@ endfunction()
 # Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
 # limit and a crash takes no other test with it. DEPENDS names modules.
 function(sluice_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE" "NAME" "SOURCES;DEPENDS;LIBRARIES")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "sluice_test(NAME name SOURCES file... [DEPENDS module...])")
+    message(FATAL_ERROR "sluice_test(NAME name SOURCES file... [DEPENDS module...] [ALONE])")
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
   sluice_compile_options(${arg_NAME})
@@ -85,10 +85,14 @@ function(sluice_test)
     string(REPLACE "/" "_" used "${module}")
     target_link_libraries(${arg_NAME} PRIVATE sluice::${used})
   endforeach()
+  set(alone)
+  if(arg_ALONE) # measures, or would starve the others
+    set(alone RUN_SERIAL ON)
+  endif()
   gtest_discover_tests(${arg_NAME}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS})
+    PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS} ${alone})
 endfunction()
 
 function(sluice_module_check name depends test_depends unparsed)
