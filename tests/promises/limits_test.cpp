@@ -39,7 +39,7 @@ constexpr std::uint64_t keys_memory_max_kb = 128'000;
 constexpr auto keys_restart_max = 2s;
 constexpr std::uint64_t jobs_of_one_key = 1'000;
 // Deeper trees and colder caches; a scan would be a thousand times as much.
-constexpr double many_keys_cost_max = 3;
+constexpr double many_keys_cost_max = 2;
 
 double ms(microseconds t) {
   return static_cast<double>(t.count()) / 1000;
