@@ -92,7 +92,7 @@ struct change {
   job_id id = 0;
   std::uint64_t weight = 0;  // of move and drop: weight_of the job, for the queue's bytes
   // add: changes of one group stand side by side and are added all or, when one of them conflicts,
-  // none. Zero: each for itself.
+  // none, each after those of the group that it waits for. Zero: each for itself.
   std::uint32_t group = 0;
   // add, free_key. Of move and drop: the job as it is stored, if it has a unique key to be freed, a
   // key, a batch or dependencies.

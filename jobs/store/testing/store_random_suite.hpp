@@ -47,7 +47,7 @@ class store_random_suite : public store_words<Kind> {
     }
     if (chance(3)) j.spec.key = "serial" + std::to_string(below(6));
     if (chance(4) && !model.batches.empty()) j.spec.batch = some_batch();
-    if (chance(20)) j.spec.batch = below(1000);  // any, or none at all
+    if (chance(20)) j.spec.batch = known_or_none(1000);
     for (std::uint32_t n = chance(4) ? 1 + below(3) : 0; n > 0; --n) {
       j.spec.after.push_back({some_id(), "", static_cast<after_when>(below(3))});
     }
@@ -62,8 +62,14 @@ class store_random_suite : public store_words<Kind> {
   // Of a job or a batch, mostly of one that is there.
   job_id some_id() {
     if (chance(3) && !model.batches.empty()) return some_batch();
-    if (chance(20) || model.jobs.empty()) return 1 + below(static_cast<std::uint32_t>(last_id) + 9);
+    if (chance(20) || model.jobs.empty()) return known_or_none(static_cast<std::uint32_t>(last_id));
     return any_of(model.jobs)->first;
+  }
+  // An id of whatever is or was there before this push, or one that nothing has: a job of a group
+  // names only those of its own that come before it, as the store asks.
+  job_id known_or_none(std::uint32_t up_to) {
+    const job_id id = 1 + below(up_to + 9);
+    return id < group_begins_at ? id : id + 1'000'000'000;
   }
   batch_info random_batch() {
     batch_info b = a_batch_of_jobs(++last_id);
@@ -75,6 +81,7 @@ class store_random_suite : public store_words<Kind> {
 
   void add_some(batch& b) {
     const std::uint32_t group = chance(3) ? ++last_group : 0;
+    group_begins_at = last_id + 1;
     std::vector<job> jobs;
     std::optional<batch_info> with_batch;
     model.cause = b.changes.size();
@@ -355,6 +362,7 @@ class store_random_suite : public store_words<Kind> {
   store_model model;
   std::vector<conflict> expected;
   job_id last_id = 0;  // of jobs, and of turns
+  job_id group_begins_at = 1;
   std::uint32_t last_group = 0;
   std::size_t effects_seen = 0;
 };
