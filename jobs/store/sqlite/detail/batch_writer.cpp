@@ -23,7 +23,7 @@ std::int64_t signed_of(std::uint64_t value) {
 
 bool batch_writer::prepare(connection& on) {
   on_ = &on;
-  return tables_.prepare(on) && plain_.prepare(on) && keyed_.prepare(on) && settings_.prepare(on) &&
+  return tables_.prepare(on) && plain_.prepare(on) && gated_.prepare(on) && settings_.prepare(on) &&
          add_.prepare(on, "INSERT INTO jobs (" + column_list() + ") VALUES (" +
                               parameter_list(job_columns.size()) + ")") &&
          move_.prepare(on,
@@ -66,7 +66,7 @@ bool batch_writer::prepare(connection& on) {
 bool batch_writer::write(const batch& b, applied& did) {
   deltas_.clear();
   plain_.clear();
-  keyed_.clear();
+  gated_.clear();
   gates_.begin(b.now);
   if (!forget_expired_keys(b)) return false;
   for (std::size_t i = 0; i < b.changes.size();) {
@@ -94,13 +94,18 @@ std::size_t batch_writer::write_next(const batch& b, std::size_t at,
   } else if (is_lone_drop && plain_rows::is_plain_drop(c)) {
     deltas_.add(c);
     written = plain_.drop(c);
-  } else if (keyed_rows::is_keyed_add(c)) {
+  } else if (gated_rows::is_keyed_add(c)) {
     check(c.it->id != 0, object, "a job with an id");
-    written = keyed_.add(at, c);
-  } else if (is_lone_drop && keyed_rows::is_keyed_drop(c) &&
+    written = gated_.add(at, c);
+  } else if (is_lone_drop && gated_rows::is_keyed_drop(c) &&
              tables_.leave_at_once(line_of(c.queue, c.it->spec.key))) {
     deltas_.add(c);
-    written = (!keyed_.has(c.id) || keyed_.flush()) && plain_.drop(c);
+    written = (!gated_.has(c.id) || gated_.flush()) && plain_.drop(c);
+  } else if (is_lone_drop && gated_rows::is_batched_drop(c)) {
+    deltas_.add(c);
+    const job_state as = has_ended(c.to) ? c.to : job_state::cancelled;
+    written = (!gated_.has(c.id) || gated_.flush()) && plain_.drop(c) &&
+              gates_.ended(at, c.id, c.queue, c.it.get(), as);
   } else if (flush()) {
     if (c.what == change::op::add || c.what == change::op::add_batch) {
       next = end_of_group(b, at);
@@ -184,7 +189,10 @@ bool batch_writer::add_group(const batch& b, std::size_t first, std::size_t end,
     const change& c = b.changes[i];
     if (c.what == change::op::add_batch) {
       if (!gates_.add_batch(*c.batch)) return false;
-    } else if (!take_key(c) || !add(i, c)) {
+    } else if (gated_rows::is_gated_add(c)) {
+      check(c.it->id != 0, object, "a job with an id");
+      if (!gated_.add(i, c)) return false;
+    } else if (!gated_.flush() || !take_key(c) || !add(i, c)) {
       return false;
     }
   }

@@ -4,9 +4,9 @@
 // and ends.
 //
 // The hot path is a plain add and a plain drop (plain_rows.hpp): no allocation, a share of a
-// prepared statement; jobs with a key have one too (keyed_rows.hpp). What else waits for other jobs
-// goes through the rules of gates.hpp. The counts of a queue are written once, whatever number of
-// its jobs changed.
+// prepared statement; jobs with a key or a batch have one too (gated_rows.hpp). What else waits for
+// other jobs goes through the rules of gates.hpp. The counts of a queue are written once, whatever
+// number of its jobs changed.
 
 #include <cstddef>
 #include <optional>
@@ -17,7 +17,7 @@
 #include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/gate_tables.hpp"
-#include "jobs/store/sqlite/detail/keyed_rows.hpp"
+#include "jobs/store/sqlite/detail/gated_rows.hpp"
 #include "jobs/store/sqlite/detail/plain_rows.hpp"
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
 #include "jobs/store/store.hpp"
@@ -43,7 +43,7 @@ class batch_writer {
  private:
   // Where the change that was written ends, or zero: it failed.
   std::size_t write_next(const batch& b, std::size_t at, std::vector<conflict>& conflicts);
-  bool flush() { return plain_.flush() && keyed_.flush(); }
+  bool flush() { return plain_.flush() && gated_.flush(); }
   bool add_group(const batch& b, std::size_t first, std::size_t end,
                  std::vector<conflict>& conflicts);
   // None: it could not be read.
@@ -70,7 +70,7 @@ class batch_writer {
   gate_tables tables_;
   gates gates_{tables_};
   plain_rows plain_;
-  keyed_rows keyed_{gates_, deltas_};
+  gated_rows gated_{gates_, deltas_};
   settings_rows settings_;
   statement add_, move_, drop_, read_errors_;
   statement find_key_, take_key_, free_key_, expired_keys_, drop_key_, next_expired_;

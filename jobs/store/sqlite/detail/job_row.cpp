@@ -208,19 +208,19 @@ std::string parameter_list(std::size_t count, std::size_t after) {
   return list;
 }
 
-bool is_plain_but_for_key(const job& j) noexcept {
+bool is_plain_but_for_gates(const job& j) noexcept {
   static const retry_policy retry;
   static const unique_key unique;
   const job_spec& s = j.spec;
   return j.attempts == 0 && j.ended_at == unix_time{} && j.errors.empty() && !j.result &&
          s.run_at == unix_time{} && s.lease_for.count() == 0 && s.time_limit.count() == 0 &&
          !s.keep_for && s.metadata.empty() && s.unique == unique && s.retry == retry &&
-         s.batch == 0 && s.after.empty() && s.step.empty() && s.webhook.empty() && !j.progress &&
-         j.blockers == 0 && !j.has_place;
+         s.after.empty() && s.step.empty() && s.webhook.empty() && !j.progress && j.blockers == 0 &&
+         !j.has_place;
 }
 
 bool is_plain(const job& j) noexcept {
-  return j.spec.key.empty() && is_plain_but_for_key(j);
+  return j.spec.key.empty() && j.spec.batch == 0 && is_plain_but_for_gates(j);
 }
 
 void bind_plain(statement& to, const job& j, queue_number queue, int after) {

@@ -32,9 +32,10 @@ inline constexpr std::size_t plain_columns = 9;
 std::string column_list(std::size_t count = job_columns.size(), std::string_view prefix = "");
 std::string parameter_list(std::size_t count, std::size_t after = 0);
 
-// Whether the first plain_columns say everything about it; and whether they do but for its key.
+// Whether the first plain_columns say everything about it; and whether they do but for its key and
+// its batch.
 bool is_plain(const job& j) noexcept;
-bool is_plain_but_for_key(const job& j) noexcept;
+bool is_plain_but_for_gates(const job& j) noexcept;
 
 // Binds the first plain_columns of an INSERT, to parameters that count on from `after`.
 void bind_plain(statement& insert, const job& j, queue_number queue, int after = 0);

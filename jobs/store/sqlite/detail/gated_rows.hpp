@@ -1,10 +1,10 @@
 #pragma once
 
-// Adds of jobs that have a key and nothing else that is special, several with one statement, as
-// plain_rows does it for those that have not even that.
+// Adds of jobs that have a key or a batch and nothing else that is special, several with one
+// statement, as plain_rows does it for those that have not even that.
 //
-// A job enters the line of its key at once; its row may be held back until `flush`, which must come
-// before anything else that could be about the same jobs or keys.
+// A job enters the line of its key and is counted in its batch at once; its row may be held back
+// until `flush`, which must come before anything else that could be about the same jobs or keys.
 
 #include <array>
 #include <cstddef>
@@ -16,13 +16,18 @@
 
 namespace sluice::jobs::detail {
 
-class keyed_rows {
+class gated_rows {
  public:
-  keyed_rows(gates& rules, count_deltas& counts) : rules_(rules), counts_(counts) {}
+  gated_rows(gates& rules, count_deltas& counts) : rules_(rules), counts_(counts) {}
 
+  // An add that goes this way, once it is known that nothing refuses it.
+  static bool is_gated_add(const change& c) noexcept;
+  // One that nothing can refuse: it stands alone and has no batch.
   static bool is_keyed_add(const change& c) noexcept;
   // A drop of a job that has its place in line, and that nothing else is special about.
   static bool is_keyed_drop(const change& c) noexcept;
+  // A drop of a job that is in a batch, and that nothing else is special about.
+  static bool is_batched_drop(const change& c) noexcept;
 
   [[nodiscard]] bool prepare(connection& on);
 
