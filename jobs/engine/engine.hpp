@@ -111,6 +111,10 @@ class engine {
   // Workers. Waits until there is at least one job, takes up to `max`; never an empty list:
   // timed_out, stopped or shutting_down instead.
   future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits = {});
+  // This job, whichever queue it is in: ready, scheduled, retrying or dead. not_found; wrong_state:
+  // it runs, is held, or has ended otherwise.
+  future<result<leased_job>> lease_job(job_id id, std::string worker = {},
+                                       milliseconds lease_for = milliseconds(0));
   result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0),
                            std::optional<jobs::progress> how_far = {});
   // Kept in memory until the attempt ends, and then with the job.
@@ -121,6 +125,8 @@ class engine {
   future<std::vector<void_result>> ack_many(std::vector<ack_item> items);
   future<result<fail_receipt>> fail(lease_ref lease, failure why);
   future<void_result> release(lease_ref lease, give_back how = {});
+  // Who has a running job, and until when; none: nobody.
+  std::optional<lease_info> lease_of(job_id id) const;
 
   // Anybody.
   future<result<job>> get(job_id id);
@@ -129,6 +135,12 @@ class engine {
   // Running: its worker hears of it at its next extend, and its end is `cancelled` whatever the
   // worker then says. Ended already: wrong_state.
   future<result<job>> cancel(job_id id);
+  // The job of a queue that is next: to be taken (ready), to become ready (scheduled; those that
+  // retry count as such), or, of the dead, the one that was pushed first. not_found: there is none.
+  future<result<job>> peek(std::string queue, job_state state);
+  // Makes up to `max` dead jobs of a queue ready, as retry does; of a queue that has none, those
+  // that are scheduled or retrying, the next ones first. How many those were.
+  future<result<std::uint64_t>> kick(std::string queue, std::uint64_t max);
   // Dead, cancelled, scheduled or retrying: ready now, its attempts counted from zero again if it
   // was dead or cancelled. Otherwise wrong_state.
   future<result<job>> retry(job_id id);
@@ -161,6 +173,11 @@ class engine {
   std::vector<queue_info> queues() const;
   result<queue_info> queue(std::string_view name) const;                      // not_found
   future<result<queue_info>> configure(std::string name, queue_patch patch);  // makes it if need be
+  // Gives no jobs of this queue to anybody for so long, whatever its options say; zero: it does
+  // again. Kept in memory: a restart ends it. not_found: there is no such queue.
+  void_result pause_for(std::string_view name, milliseconds time);
+  // How much is left of that; zero: it is not paused so.
+  milliseconds pause_left(std::string_view name) const;
   // Forgets every job of a queue that is not running; how many those were. Goes in steps: what is
   // pushed meanwhile stays.
   future<result<std::uint64_t>> purge(std::string name);

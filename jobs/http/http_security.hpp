@@ -6,22 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "jobs/model/time.hpp"
+#include "jobs/net/tls_files.hpp"
 
 namespace sluice::jobs {
-
-// PEM files: the certificate with those that it was signed with behind it, and its key.
-struct tls_files {
-  std::string certificate{};
-  std::string key{};
-};
-
-// What a server shows to its clients.
-struct tls_certificate {
-  std::string subject{};
-  unix_time valid_until{};
-  bool is_over = false;  // or not valid yet: clients that look will refuse it
-};
 
 // One request that changes something for others. The views last as long as the call that has them.
 struct audit_entry {

@@ -9,6 +9,7 @@
 #include "jobs/http/detail/connection.hpp"
 #include "jobs/http/detail/loop.hpp"
 #include "jobs/http/detail/server_state.hpp"
+#include "jobs/net/listener.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/sync/mutex.hpp"
 
@@ -16,21 +17,14 @@ namespace sluice::jobs {
 namespace {
 
 using boost::asio::ip::tcp;
-using boost_error = boost::system::error_code;
 
 // Connections beyond the limit that are being told so.
 constexpr std::size_t refusals_max = 64;
-// After an error of accept that will last a while, such as too many open files.
-constexpr auto accept_pause = std::chrono::milliseconds(100);
 
 result<tcp::endpoint> endpoint_of(const http_server_options& o, unix_time now) {
-  boost_error ec;
-  const auto address =
-      boost::asio::ip::make_address(o.address == "localhost" ? "127.0.0.1" : o.address, ec);
-  if (ec) {
-    return error{error_code::invalid, "cannot listen on '" + o.address +
-                                          "': expected an address such as 127.0.0.1 or ::1"};
-  }
+  const auto parsed = net::parse_address(o.address);
+  if (!parsed) return parsed.error();
+  const auto& address = *parsed;
   if (address.is_loopback()) return tcp::endpoint(address, o.port);
   const std::string who = "cannot listen on " + o.address + ", where other machines reach it, ";
   if (!o.tokens || !o.tokens->has_usable(now)) {
@@ -68,16 +62,11 @@ class http_server::impl {
   }
 
  private:
-  void_result listen(const tcp::endpoint& where);
-  void stop_listening();
-  void accept();
-  void take(tcp::socket socket, std::size_t which);
+  void take(net::stream::socket_type socket, std::size_t which);
 
   http::server_state state_;
   std::vector<std::unique_ptr<http::loop>> loops_;  // constant after start
-  std::optional<tcp::acceptor> acceptor_;           // the first loop's
-  std::optional<boost::asio::steady_timer> accept_again_;
-  std::size_t next_loop_ = 0;
+  std::optional<net::listener> listener_;
   mutex stopping_;  // one thread stops at a time
   bool stopped_ = false;
 };
@@ -92,63 +81,34 @@ result<std::uint16_t> http_server::impl::start(engine& jobs) {
   for (std::size_t i = 0; i < state_.options.threads; ++i) {
     loops_.push_back(std::make_unique<http::loop>(state_, jobs, *state_.counts[i], i + 1));
   }
-  if (auto listening = listen(*where); !listening) {
-    acceptor_.reset();
+  std::vector<net::loop*> loops;
+  for (const auto& l : loops_) loops.push_back(l.get());
+  listener_.emplace(std::move(loops), [this](net::stream::socket_type socket, std::size_t which) {
+    take(std::move(socket), which);
+  });
+  auto port = listener_->listen(*where);
+  if (!port) {
+    listener_.reset();
     loops_.clear();
-    return listening.error();
+    return port.error();
   }
-  const std::uint16_t port = acceptor_->local_endpoint().port();
-  accept_again_.emplace(loops_.front()->context());
-  accept();
+  listener_->accept();
   for (const auto& l : loops_) l->start();
-  return port;
+  return *port;
 }
 
 result<tls_certificate> http_server::impl::reload_tls() {
   if (!state_.options.tls) {
     return error{error_code::invalid, "there is no certificate to load: this server has no TLS"};
   }
-  auto loaded = http::tls_context::load(*state_.options.tls, state_.time.now());
+  auto loaded = net::tls_context::load(*state_.options.tls, state_.time.now());
   if (!loaded) return loaded.error();
   tls_certificate shown = (*loaded)->certificate();
   state_.tls.publish(*std::move(loaded));
   return shown;
 }
 
-void_result http_server::impl::listen(const tcp::endpoint& where) {
-  boost_error ec;
-  acceptor_.emplace(loops_.front()->context());
-  acceptor_->open(where.protocol(), ec);
-  if (!ec) acceptor_->set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) acceptor_->bind(where, ec);
-  if (!ec) acceptor_->listen(boost::asio::socket_base::max_listen_connections, ec);
-  if (!ec) return done{};
-  const std::string place = where.address().to_string() + " port " + std::to_string(where.port());
-  if (ec == boost::asio::error::address_in_use) {
-    return error{error_code::unavailable, "cannot listen on " + place +
-                                              ": another program does already; stop it, or choose "
-                                              "another port"};
-  }
-  return error{error_code::unavailable, "cannot listen on " + place + ": " + ec.message()};
-}
-
-void http_server::impl::accept() {
-  const std::size_t which = next_loop_++ % loops_.size();
-  acceptor_->async_accept(loops_[which]->context(),
-                          [this, which](const boost_error& ec, tcp::socket socket) {
-                            if (!acceptor_->is_open()) return;
-                            if (!ec) {
-                              take(std::move(socket), which);
-                              return accept();
-                            }
-                            accept_again_->expires_after(accept_pause);
-                            accept_again_->async_wait([this](const boost_error& stopped) {
-                              if (!stopped && acceptor_->is_open()) accept();
-                            });
-                          });
-}
-
-void http_server::impl::take(tcp::socket socket, std::size_t which) {
+void http_server::impl::take(net::stream::socket_type socket, std::size_t which) {
   http::loop& home = *loops_[which];
   const std::size_t open = connections();
   const bool is_over = open >= state_.options.connections_max;
@@ -168,31 +128,13 @@ void http_server::impl::close_intake() {
   state_.closing.store(true);
 }
 
-void http_server::impl::stop_listening() {
-  if (loops_.empty()) return;
-  event closed;
-  loops_.front()->run_soon([&] {
-    boost_error ignored;
-    acceptor_->close(ignored);
-    accept_again_->cancel();
-    closed.set();
-  });
-  closed.wait();
-}
-
 void http_server::impl::stop(const wait_limits& limits) {
   close_intake();
   const std::lock_guard hold(stopping_);
   if (std::exchange(stopped_, true)) return;
-  stop_listening();
-  for (const auto& l : loops_) l->begin_stop();
-  for (const auto& l : loops_) {
-    if (l->has_ended(limits)) continue;
-    for (const auto& other : loops_) other->cut();
-    break;
-  }
-  // What the engine is committing comes back to the loops, whoever is still there to hear it.
-  for (const auto& l : loops_) (void)l->has_ended({});
+  if (loops_.empty()) return;
+  listener_->close();
+  net::loop::stop_all(loops_, limits);
 }
 
 http_server::http_server(options o) {

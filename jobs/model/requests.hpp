@@ -40,8 +40,9 @@ struct lease_ref {
 
 struct lease_request {
   enum class order : std::uint8_t {
-    fair,   // from those that have jobs, in the proportion of their weights
-    strict  // from the first that has a job
+    fair,    // from those that have jobs, in the proportion of their weights
+    strict,  // from the first that has a job
+    urgent   // the job of the highest priority in any of them, and of those the first to arrive
   };
   std::vector<std::string> queues = {"default"};
   order pick = order::fair;
@@ -59,6 +60,13 @@ struct leased_job {
   lease_ref ref() const { return {it->id, key}; }
 };
 
+// A lease that is out, for whoever looks.
+struct lease_info {
+  std::string worker{};
+  unix_time began{};
+  unix_time until{};
+};
+
 struct extension {
   unix_time until{};
   bool cancelled = false;  // the job was called off: stop working on it, and say `fail` or `ack`
@@ -70,6 +78,7 @@ struct failure {
   std::string backtrace{};
   std::optional<milliseconds> retry_in{};  // instead of the pause of the job's policy
   bool for_good = false;                   // no further attempt: the job is dead
+  std::optional<std::int64_t> priority{};  // from now on
 };
 
 struct fail_receipt {

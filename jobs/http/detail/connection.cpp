@@ -1,6 +1,7 @@
 #include "jobs/http/detail/connection.hpp"
 
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/buffer.hpp>
 #include <utility>
 
@@ -27,7 +28,8 @@ void clear_keeping_little(std::string& s) {
 
 }  // namespace
 
-connection::connection(loop& home, tcp::socket socket, std::shared_ptr<const tls_context> tls)
+connection::connection(loop& home, net::stream::socket_type socket,
+                       std::shared_ptr<const net::tls_context> tls)
     : loop_(home),
       client_(std::move(socket), std::move(tls)),
       shaking_(client_.is_secure()),
@@ -51,7 +53,7 @@ void connection::begin_refused() {
 void connection::refuse_as_one_too_many() {
   number_ = open_slot();
   is_last_ = true;
-  ticket(shared_from_this(), number_)
+  ticket(self(), number_)
       .refuse({error_code::overloaded,
                "there are " + std::to_string(loop_.server().options.connections_max) +
                    " connections already, which is the limit; try again later"});
@@ -60,27 +62,27 @@ void connection::refuse_as_one_too_many() {
 bool connection::shake() {
   is_readable_ = false;
   switch (client_.handshake()) {
-    case stream::step::done:
+    case net::stream::step::done:
       shaking_ = false;
       is_readable_ = true;  // a request may have come with the last of it
       since_ = seam::now();
       if (one_too_many_) refuse_as_one_too_many();
       return true;
-    case stream::step::plain_text:
+    case net::stream::step::plain_text:
       shaking_ = false;
       client_.become_plain();
       number_ = open_slot();
       is_last_ = true;
-      ticket(shared_from_this(), number_)
+      ticket(self(), number_)
           .refuse({error_code::invalid, "this port speaks TLS: use https:// in place of http://"});
       return true;
-    case stream::step::wants_read:
+    case net::stream::step::wants_read:
       wait_readable();
       break;
-    case stream::step::wants_write:
+    case net::stream::step::wants_write:
       if (!waits_writable_) wait_writable();
       break;
-    case stream::step::failed:
+    case net::stream::step::failed:
       close();
       return false;
   }
@@ -140,22 +142,20 @@ void connection::forget_what_is_read() {
 void connection::wait_readable() {
   if (waits_readable_ || is_readable_) return;
   waits_readable_ = true;
-  client_.socket().async_wait(tcp::socket::wait_read,
-                              [me = shared_from_this()](const boost_error& ec) {
-                                me->waits_readable_ = false;
-                                if (me->closed_ || ec == boost::asio::error::operation_aborted)
-                                  return;
-                                me->is_readable_ = true;
-                                me->loop_.touch(*me);
-                                me->loop_.run_touched();
-                              });
+  client_.socket().async_wait(tcp::socket::wait_read, [me = self()](const boost_error& ec) {
+    me->waits_readable_ = false;
+    if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
+    me->is_readable_ = true;
+    me->loop_.touch(*me);
+    me->loop_.run_touched();
+  });
 }
 
 // After others had their turn. It does not wait for the socket: what there is to read may be inside
 // of TLS already.
 void connection::read_on_soon() {
   if (std::exchange(reads_soon_, true)) return;
-  loop_.run_soon([me = shared_from_this()] {
+  loop_.run_soon([me = self()] {
     me->reads_soon_ = false;
     if (!me->closed_) me->loop_.touch(*me);
   });
@@ -270,11 +270,12 @@ void connection::ask_for_room() {
   if (room_ != room::none) return;
   std::uint64_t most = stream_ != nullptr ? stream_->held_bytes_max() : parser_->bytes_max();
   if (const auto length = parser_->content_length()) most = std::min<std::uint64_t>(most, *length);
-  const bool has = loop_.server().bodies.take(share_, most, [&l = loop_, me = weak_from_this()] {
-    l.run_soon([me] {
-      if (const auto there = me.lock()) there->on_room();
-    });
-  });
+  const bool has =
+      loop_.server().bodies.take(share_, most, [&l = loop_, me = std::weak_ptr(self())] {
+        l.run_soon([me] {
+          if (const auto there = me.lock()) there->on_room();
+        });
+      });
   room_ = has ? room::has : room::waits;
 }
 
@@ -413,13 +414,12 @@ void connection::note_for_audit() {
 }
 
 std::string connection::client_address() {
-  boost_error ec;
-  const auto end = client_.socket().remote_endpoint(ec);
-  return ec ? "unknown" : end.address().to_string();
+  std::string address = client_.peer_address();
+  return address.empty() ? "unknown" : address;
 }
 
 void connection::begin_stream() {
-  call c{loop_.server(), loop_.jobs(), parser_->head(), {}, ticket(shared_from_this(), number_)};
+  call c{loop_.server(), loop_.jobs(), parser_->head(), {}, ticket(self(), number_)};
   c.who = who_;
   const auto asked = read_push_parameters(c);
   if (!asked) return refuse_early(asked.error(), 0);
@@ -435,7 +435,7 @@ void connection::refuse_early(const error& why, int status, std::string_view hea
   const bool is_short = parser_->is_done() || (length && *length <= buffer_bytes_kept &&
                                                !parser_->head().expects_continue);
   if (!is_short) is_last_ = true;
-  ticket(shared_from_this(), number_).refuse(why, status, headers);
+  ticket(self(), number_).refuse(why, status, headers);
 }
 
 void connection::end_request() {
@@ -453,7 +453,7 @@ void connection::end_request() {
 }
 
 void connection::dispatch(std::string_view body) {
-  ticket to(shared_from_this(), number_);
+  ticket to(self(), number_);
   if (routed_.to == nullptr) {  // OPTIONS
     return to.answer({.status = 204, .headers = "Allow: " + routed_.allow + "\r\n"});
   }
@@ -490,7 +490,7 @@ void connection::refuse_bad_bytes(const boost_error& ec, std::string_view in) {
   stream_.reset();
   refused_ = true;
   is_last_ = true;
-  ticket(shared_from_this(), number_).refuse(why, status);
+  ticket(self(), number_).refuse(why, status);
 }
 
 // ---- answers
@@ -592,16 +592,14 @@ void connection::wait_writable() {
   std::erase_if(unsent_leases_,
                 [&](const unsent_leases& u) { return u.end <= out_.begin_place(); });
   waits_writable_ = true;
-  client_.socket().async_wait(tcp::socket::wait_write,
-                              [me = shared_from_this()](const boost_error& ec) {
-                                me->waits_writable_ = false;
-                                if (me->closed_ || ec == boost::asio::error::operation_aborted)
-                                  return;
-                                if (me->client_.read_wants_write()) me->is_readable_ = true;
-                                if (!me->shaking_) me->write();
-                                me->loop_.touch(*me);
-                                me->loop_.run_touched();
-                              });
+  client_.socket().async_wait(tcp::socket::wait_write, [me = self()](const boost_error& ec) {
+    me->waits_writable_ = false;
+    if (me->closed_ || ec == boost::asio::error::operation_aborted) return;
+    if (me->client_.read_wants_write()) me->is_readable_ = true;
+    if (!me->shaking_) me->write();
+    me->loop_.touch(*me);
+    me->loop_.run_touched();
+  });
 }
 
 void connection::give_back(const std::vector<lease_ref>& leases) {
@@ -655,7 +653,7 @@ void connection::on_deadline() {
   stream_.reset();
   refused_ = true;
   is_last_ = true;
-  ticket(shared_from_this(), number_)
+  ticket(self(), number_)
       .refuse({error_code::timed_out, head_done_ ? "the body took too long to arrive"
                                                  : "the head of the request took too long to "
                                                    "arrive"},
@@ -685,7 +683,7 @@ void connection::finish_up() {
 
 void connection::close() {
   if (std::exchange(closed_, true)) return;
-  const std::shared_ptr<connection> keep = shared_from_this();
+  const std::shared_ptr<connection> keep = self();
   gone_.request_stop();
   for (const unsent_leases& u : unsent_leases_) give_back(u.leases);
   for (std::uint64_t i = first_; i < next_; ++i) {

@@ -17,30 +17,27 @@
 #include "jobs/http/detail/loop.hpp"
 #include "jobs/http/detail/ndjson_push.hpp"
 #include "jobs/http/detail/request_parser.hpp"
-#include "jobs/http/detail/stream.hpp"
 #include "jobs/http/detail/ticket.hpp"
-#include "jobs/http/detail/unsent_bytes.hpp"
+#include "jobs/net/stream.hpp"
+#include "jobs/net/unsent_bytes.hpp"
 
 namespace sluice::jobs::http {
 
-class connection final : public answerer, public std::enable_shared_from_this<connection> {
+class connection final : public answerer, public net::peer {
  public:
   // `tls` null: plain HTTP.
-  connection(loop& home, boost::asio::ip::tcp::socket socket,
-             std::shared_ptr<const tls_context> tls = nullptr);
-  ~connection() = default;
+  connection(loop& home, net::stream::socket_type socket,
+             std::shared_ptr<const net::tls_context> tls = nullptr);
 
   void begin();
   // One connection too many: says so and ends.
   void begin_refused();
-  // Called by the loop after `touch`.
-  void pump();
-  bool mark_touched() noexcept { return !std::exchange(touched_, true); }
-  time_point deadline() const noexcept { return deadline_; }
-  void on_deadline();
-  // Answers what is under way, then closes.
-  void finish_up();
-  void close();
+
+  // net::peer
+  void pump() override;
+  void on_deadline() override;
+  void finish_up() override;
+  void close() override;
 
   // answerer
   void answer(std::uint64_t number, response&& r) override;
@@ -80,6 +77,10 @@ class connection final : public answerer, public std::enable_shared_from_this<co
     std::uint64_t end = 0;  // in bytes since the connection began
     std::vector<lease_ref> leases;
   };
+
+  std::shared_ptr<connection> self() {
+    return std::static_pointer_cast<connection>(shared_from_this());
+  }
 
   // TLS. False: it goes on when the socket is ready, or the connection is closed.
   bool shake();
@@ -132,7 +133,7 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   void set_deadline();
 
   loop& loop_;
-  stream client_;
+  net::stream client_;
   bool shaking_;  // TLS has not begun
   bool one_too_many_ = false;
   std::stop_source gone_;
@@ -148,7 +149,7 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   std::shared_ptr<ndjson_push> stream_;
   enum class room : std::uint8_t { none, waits, has };
   room room_ = room::none;
-  body_budget::share share_;
+  net::body_budget::share share_;
   std::uint64_t window_from_ = 0;  // bytes of the body when since_ began
   bool waits_readable_ = false;
   bool is_readable_ = false;
@@ -161,15 +162,13 @@ class connection final : public answerer, public std::enable_shared_from_this<co
   std::vector<slot> slots_;  // a ring; its size is a power of two
   std::uint64_t first_ = 0;
   std::uint64_t next_ = 0;
-  unsent_bytes out_;
+  net::unsent_bytes out_;
   std::vector<unsent_leases> unsent_leases_;
   bool waits_writable_ = false;
 
-  bool touched_ = false;
   bool lingers_ = false;
   bool closed_ = false;
 
-  time_point deadline_ = time_point::max();
   time_point since_{};    // the request, the body's last good progress, or being idle began
   time_point written_{};  // something was written last
   time_point lingers_until_{};

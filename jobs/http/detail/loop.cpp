@@ -1,13 +1,5 @@
 #include "jobs/http/detail/loop.hpp"
 
-#include <algorithm>
-#include <boost/asio/post.hpp>
-#include <mutex>
-#include <utility>
-
-#include "jobs/http/detail/connection.hpp"
-#include "sluice/base/this_thread.hpp"
-
 namespace sluice::jobs::http {
 namespace {
 
@@ -17,141 +9,13 @@ constexpr std::size_t scratch_bytes_kept = std::size_t{256} << 10;
 }  // namespace
 
 loop::loop(server_state& server, engine& jobs, traffic& counts, std::size_t number)
-    : server_(server),
+    : net::loop("sluice-http-" + std::to_string(number)),
+      server_(server),
       jobs_(jobs),
-      counts_(counts),
-      number_(number),
-      keep_(context_.get_executor()),
-      timer_(context_) {}
+      counts_(counts) {}
 
-loop::~loop() {
-  check(!thread_.joinable() || ended_.is_set(), "sluice::jobs::http::loop",
-        "to be stopped before its end");
-  if (thread_.joinable()) thread_.join();
-}
-
-void loop::start() {
-  thread_ = seam::thread([this] { run(); });
-}
-
-void loop::run() noexcept {
-  seam::name_thread("sluice-http-" + std::to_string(number_));
-  context_.run();
-  ended_.set();
-}
-
-void loop::post(work& item) noexcept {
-  bool first = false;
-  {
-    const std::lock_guard hold(inbox_guard_);
-    first = inbox_.empty();
-    inbox_.push_back(item);
-  }
-  // Whoever finds it empty wakes the loop, for all that come until it looks.
-  if (first) boost::asio::post(context_, [this] { drain_inbox(); });
-}
-
-void loop::run_soon(std::function<void()> f) {
-  boost::asio::post(context_, [this, f = std::move(f)] {
-    f();
-    run_touched();
-  });
-}
-
-void loop::drain_inbox() {
-  intrusive_list<work> batch;
-  {
-    const std::lock_guard hold(inbox_guard_);
-    while (!inbox_.empty()) {
-      work& item = inbox_.front();
-      item.unlink();
-      batch.push_back(item);
-    }
-  }
-  while (!batch.empty()) {
-    work& item = batch.front();
-    item.unlink();
-    item.run();
-  }
-  run_touched();
-}
-
-void loop::add(std::shared_ptr<connection> c) {
-  connection* const key = c.get();
-  connections_.emplace(key, std::move(c));
-}
-
-void loop::remove(connection& c) {
-  if (connections_.erase(&c) == 0) return;
-  counts_.open.fetch_sub(1, relaxed);
-}
-
-void loop::touch(connection& c) {
-  if (c.mark_touched()) touched_.push_back(c.shared_from_this());
-}
-
-void loop::pump_touched() {
-  if (std::exchange(pumping_, true)) return;
-  // What one does may touch another.
-  for (std::size_t i = 0; i < touched_.size(); ++i) {
-    const std::shared_ptr<connection> c = std::move(touched_[i]);
-    c->pump();
-  }
-  touched_.clear();
-  pumping_ = false;
-}
-
-void loop::watch(time_point when) {
-  if (when >= timer_at_) return;
-  timer_at_ = when;
-  timer_.expires_at(when);
-  timer_.async_wait([this](const boost::system::error_code& ec) {
-    if (!ec) on_timer();
-  });
-}
-
-// Few deadlines ever come: a connection only notes when its own is, and all are looked at when the
-// earliest may have come. That is one timer for thousands of connections, set once in a while.
-void loop::on_timer() {
-  timer_at_ = time_point::max();
-  const time_point now = seam::now();
-  time_point next = time_point::max();
-  std::vector<std::shared_ptr<connection>> late;
-  for (const auto& [key, c] : connections_) {
-    if (c->deadline() <= now) {
-      late.push_back(c);
-    } else {
-      next = std::min(next, c->deadline());
-    }
-  }
-  for (const auto& c : late) c->on_deadline();
-  pump_touched();
-  if (next != time_point::max()) watch(next);
-  end_if_over();
-}
-
-void loop::begin_stop() {
-  run_soon([this] {
-    stopping_ = true;
-    std::vector<std::shared_ptr<connection>> all;
-    for (const auto& [key, c] : connections_) all.push_back(c);
-    for (const auto& c : all) c->finish_up();
-  });
-}
-
-void loop::cut() {
-  run_soon([this] {
-    std::vector<std::shared_ptr<connection>> all;
-    for (const auto& [key, c] : connections_) all.push_back(c);
-    for (const auto& c : all) c->close();
-  });
-}
-
-void loop::end_if_over() {
-  if (!stopping_ || over_ || !connections_.empty() || calls_ > 0) return;
-  over_ = true;
-  timer_.cancel();
-  keep_.reset();
+void loop::remove(net::peer& c) {
+  if (net::loop::remove(c)) counts_.open.fetch_sub(1, relaxed);
 }
 
 std::string& loop::scratch() {

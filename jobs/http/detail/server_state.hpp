@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/http/detail/body_budget.hpp"
 #include "jobs/http/detail/router.hpp"
-#include "jobs/http/detail/tls_context.hpp"
 #include "jobs/http/http_server.hpp"
+#include "jobs/net/body_budget.hpp"
+#include "jobs/net/tls_context.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/sync/snapshot.hpp"
 
@@ -50,12 +50,12 @@ class server_state {
   std::vector<std::unique_ptr<traffic>> counts;  // one for each loop; constant after construction
   atomic<bool> closing{false};                   // intake is closed
 
-  body_budget bodies{options.body_budget_bytes};
+  net::body_budget bodies{options.body_budget_bytes};
 
   // None: nobody is asked for a token.
   snapshot<std::optional<token_set>> tokens{options.tokens};
   // What new connections begin TLS with; null: they do not.
-  snapshot<std::shared_ptr<const tls_context>> tls{std::shared_ptr<const tls_context>()};
+  snapshot<std::shared_ptr<const net::tls_context>> tls{std::shared_ptr<const net::tls_context>()};
 
   // Somebody has shown a token that is not known.
   void note_intrusion(std::string_view from);

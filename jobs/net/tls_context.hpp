@@ -9,10 +9,10 @@
 
 #include <memory>
 
-#include "jobs/http/http_security.hpp"
 #include "jobs/model/result.hpp"
+#include "jobs/net/tls_files.hpp"
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 
 class tls_context {
  public:
@@ -31,4 +31,4 @@ class tls_context {
   tls_certificate certificate_;
 };
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

@@ -1,17 +1,19 @@
-#include "jobs/http/detail/stream.hpp"
+#include "jobs/net/stream.hpp"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "sluice/base/check.hpp"
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 
 struct wire_end_calls {
   using wire_end = stream::wire_end;
@@ -38,7 +40,7 @@ struct wire_end_calls {
   static const BIO_METHOD* method() {
     static const BIO_METHOD* const made = [] {
       BIO_METHOD* m = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "sluice socket");
-      check(m != nullptr, "sluice::jobs::http::stream", "memory");
+      check(m != nullptr, "sluice::jobs::net::stream", "memory");
       BIO_meth_set_read(m, read);
       BIO_meth_set_write(m, write);
       BIO_meth_set_ctrl(m, control);
@@ -58,12 +60,12 @@ int as_int(std::size_t size) {
 
 }  // namespace
 
-stream::stream(boost::asio::ip::tcp::socket socket, std::shared_ptr<const tls_context> tls)
+stream::stream(socket_type socket, std::shared_ptr<const tls_context> tls)
     : socket_(std::move(socket)), wire_{.socket = socket_.native_handle()} {
   if (tls == nullptr) return;
   ssl_.reset(SSL_new(tls->get()));  // which keeps the context
   BIO* const bio = BIO_new(wire_end_calls::method());
-  check(ssl_ != nullptr && bio != nullptr, "sluice::jobs::http::stream", "memory");
+  check(ssl_ != nullptr && bio != nullptr, "sluice::jobs::net::stream", "memory");
   BIO_set_data(bio, &wire_);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
@@ -139,12 +141,22 @@ std::size_t stream::write_tls(const char* from, std::size_t size, error_code& ec
   return 0;
 }
 
+std::string stream::peer_address() const {
+  error_code ec;
+  const auto end = socket_.remote_endpoint(ec);
+  if (ec) return {};
+  boost::asio::ip::tcp::endpoint as_tcp;
+  if (end.protocol().family() == AF_UNIX || end.size() > as_tcp.capacity()) return "local";
+  std::memcpy(as_tcp.data(), end.data(), end.size());
+  return as_tcp.address().to_string();
+}
+
 void stream::shutdown_send(error_code& ec) {
   if (ssl_ != nullptr) {
     ERR_clear_error();
     SSL_shutdown(ssl_.get());  // says goodbye if there is room for it
   }
-  socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ec);
+  socket_.shutdown(socket_type::shutdown_send, ec);
 }
 
 void stream::close() {
@@ -153,4 +165,4 @@ void stream::close() {
   ssl_.reset();
 }
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

@@ -1,11 +1,11 @@
-#include "jobs/http/detail/unsent_bytes.hpp"
+#include "jobs/net/unsent_bytes.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 namespace {
 
 std::string part(std::size_t number) {
@@ -57,4 +57,4 @@ TEST(UnsentBytes, KeepLittleMemoryAfterALongAnswer) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

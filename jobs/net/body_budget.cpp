@@ -1,10 +1,10 @@
-#include "jobs/http/detail/body_budget.hpp"
+#include "jobs/net/body_budget.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 
 bool body_budget::take(share& s, std::uint64_t bytes, std::function<void()> wake) {
   const std::lock_guard hold(guard_);
@@ -40,4 +40,4 @@ void body_budget::give_back(share& s) {
   }
 }
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

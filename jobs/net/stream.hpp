@@ -8,28 +8,29 @@
 #include <openssl/ssl.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <memory>
 #include <string>
 
-#include "jobs/http/detail/tls_context.hpp"
+#include "jobs/net/tls_context.hpp"
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 
 class stream {
  public:
   using error_code = boost::system::error_code;
+  using socket_type = boost::asio::generic::stream_protocol::socket;  // TCP, or of this machine
   enum class step : std::uint8_t { done, wants_read, wants_write, plain_text, failed };
 
   // `tls` null: plain.
-  stream(boost::asio::ip::tcp::socket socket, std::shared_ptr<const tls_context> tls);
+  stream(socket_type socket, std::shared_ptr<const tls_context> tls);
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
 
-  boost::asio::ip::tcp::socket& socket() noexcept { return socket_; }
+  socket_type& socket() noexcept { return socket_; }
   bool is_secure() const noexcept { return ssl_ != nullptr; }
 
-  // The next step of the beginning of TLS. plain_text: the client speaks HTTP without it; nothing
+  // The next step of the beginning of TLS. plain_text: the client speaks without it; nothing
   // of what it said was taken.
   step handshake();
   // From here on without TLS.
@@ -47,6 +48,9 @@ class stream {
   bool has_more() const noexcept { return has_more_; }
   // The last read has to wait until the socket can be written to.
   bool read_wants_write() const noexcept { return read_wants_write_; }
+
+  // Who is at the other end: an address, or "local"; empty: it has gone.
+  std::string peer_address() const;
 
   // Nothing more is sent.
   void shutdown_send(error_code& ec);
@@ -66,7 +70,7 @@ class stream {
   std::size_t read_tls(char* into, std::size_t size, error_code& ec);
   std::size_t write_tls(const char* from, std::size_t size, error_code& ec);
 
-  boost::asio::ip::tcp::socket socket_;
+  socket_type socket_;
   wire_end wire_;
   std::unique_ptr<SSL, freer> ssl_;
   bool began_ = false;  // the first byte was looked at
@@ -74,4 +78,4 @@ class stream {
   bool read_wants_write_ = false;
 };
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

@@ -1,4 +1,4 @@
-#include "jobs/http/detail/tls_context.hpp"
+#include "jobs/net/tls_context.hpp"
 
 #include <fcntl.h>
 #include <openssl/asn1.h>
@@ -13,7 +13,7 @@
 #include <ctime>
 #include <string_view>
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 namespace {
 
 // Of TLS 1.2; those of 1.3 are all good.
@@ -111,4 +111,4 @@ result<std::shared_ptr<const tls_context>> tls_context::load(const tls_files& fi
   return std::shared_ptr<const tls_context>(std::move(made));
 }
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

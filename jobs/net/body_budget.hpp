@@ -15,7 +15,7 @@
 
 #include "sluice/sync/mutex.hpp"
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 
 class body_budget {
  public:
@@ -51,4 +51,4 @@ class body_budget {
   std::deque<share*> waiting_;  // at most one for each connection
 };
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

@@ -1,8 +1,8 @@
-#include "jobs/http/detail/body_budget.hpp"
+#include "jobs/net/body_budget.hpp"
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 namespace {
 
 using share = body_budget::share;
@@ -73,4 +73,4 @@ TEST(BodyBudget, ForgetsWhoeverLeavesTheLine) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::net {
 
 class unsent_bytes {
  public:
@@ -49,4 +49,4 @@ class unsent_bytes {
   std::uint64_t begin_ = 0;  // the place of bytes_
 };
 
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::net

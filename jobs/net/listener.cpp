@@ -1,0 +1,131 @@
+#include "jobs/net/listener.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <cstring>
+#include <utility>
+
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::net {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost_error = boost::system::error_code;
+using local = boost::asio::local::stream_protocol;
+
+// After an error of accept that will last a while, such as too many open files.
+constexpr auto accept_pause = std::chrono::milliseconds(100);
+constexpr std::size_t path_bytes_max = 107;  // of the system
+
+// Whether somebody answers at a socket file.
+bool is_served(boost::asio::io_context& context, const local::endpoint& where) {
+  boost_error ec;
+  local::socket probe(context);
+  probe.connect(where, ec);
+  return !ec;
+}
+
+}  // namespace
+
+result<boost::asio::ip::address> parse_address(const std::string& text) {
+  boost_error ec;
+  const auto address = boost::asio::ip::make_address(text == "localhost" ? "127.0.0.1" : text, ec);
+  if (!ec) return address;
+  return error{error_code::invalid,
+               "cannot listen on '" + text + "': expected an address such as 127.0.0.1 or ::1"};
+}
+
+listener::listener(std::vector<loop*> loops, taken then)
+    : loops_(std::move(loops)),
+      then_(std::move(then)),
+      acceptor_(loops_.front()->context()),
+      again_(loops_.front()->context()) {}
+
+listener::~listener() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+result<std::uint16_t> listener::listen(const tcp::endpoint& where) {
+  const std::string place = where.address().to_string() + " port " + std::to_string(where.port());
+  if (auto opened = open(where, place); !opened) return opened.error();
+  boost_error ec;
+  const auto bound = acceptor_.local_endpoint(ec);
+  tcp::endpoint as_tcp;
+  check(!ec && bound.size() <= as_tcp.capacity(), "sluice::jobs::net::listener", "a bound socket");
+  std::memcpy(as_tcp.data(), bound.data(), bound.size());
+  return as_tcp.port();
+}
+
+void_result listener::listen_local(const std::string& path) {
+  if (path.empty() || path.size() > path_bytes_max) {
+    return error{error_code::invalid, "cannot listen on '" + path +
+                                          "': the path of a socket has 1 to " +
+                                          std::to_string(path_bytes_max) + " bytes"};
+  }
+  const local::endpoint where(path);
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) {
+      return error{error_code::invalid,
+                   "cannot listen on " + path + ": there is a file, and it is no socket"};
+    }
+    if (is_served(loops_.front()->context(), where)) {
+      return error{error_code::unavailable,
+                   "cannot listen on " + path + ": another program does already"};
+    }
+    ::unlink(path.c_str());
+  }
+  const mode_t before = ::umask(0177);
+  auto opened = open(where, path);
+  ::umask(before);
+  if (!opened) return opened.error();
+  path_ = path;
+  return done{};
+}
+
+void_result listener::open(const protocol::endpoint& where, const std::string& place) {
+  boost_error ec;
+  acceptor_.open(where.protocol(), ec);
+  if (!ec) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
+  if (!ec) acceptor_.bind(where, ec);
+  if (!ec) acceptor_.listen(boost::asio::socket_base::max_listen_connections, ec);
+  if (!ec) return done{};
+  if (ec == boost::asio::error::address_in_use) {
+    return error{error_code::unavailable, "cannot listen on " + place +
+                                              ": another program does already; stop it, or choose "
+                                              "another port"};
+  }
+  return error{error_code::unavailable, "cannot listen on " + place + ": " + ec.message()};
+}
+
+void listener::accept() {
+  const std::size_t which = next_loop_++ % loops_.size();
+  acceptor_.async_accept(loops_[which]->context(),
+                         [this, which](const boost_error& ec, stream::socket_type socket) {
+                           if (!acceptor_.is_open()) return;
+                           if (!ec) {
+                             then_(std::move(socket), which);
+                             return accept();
+                           }
+                           again_.expires_after(accept_pause);
+                           again_.async_wait([this](const boost_error& stopped) {
+                             if (!stopped && acceptor_.is_open()) accept();
+                           });
+                         });
+}
+
+void listener::close() {
+  event closed;
+  loops_.front()->run_soon([&] {
+    boost_error ignored;
+    acceptor_.close(ignored);
+    again_.cancel();
+    closed.set();
+  });
+  closed.wait();
+}
+
+}  // namespace sluice::jobs::net
