@@ -46,7 +46,10 @@ class session {
   // or for the end of a line.
   virtual std::size_t needs() const { return 0; }
 
-  // The client sends no more (it may still read). What was left by `consume` is dropped.
+  // The client sends no more; it may still read. What came before has been offered to `consume`,
+  // and is offered again as replies are answered; when none is open and none of the rest is taken,
+  // the connection ends. So a session calls off here what would wait for long. Called once, if at
+  // all.
   virtual void end_of_input() = 0;
   // The time that client::wake_at was told has come.
   virtual void on_time() {}

@@ -1,0 +1,354 @@
+#include "jobs/protocol/detail/connection.hpp"
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <utility>
+
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs::protocol {
+namespace {
+
+using boost_error = boost::system::error_code;
+constexpr auto wait_read = net::stream::socket_type::wait_read;
+constexpr auto wait_write = net::stream::socket_type::wait_write;
+
+// So much of what a client has sent is kept while its session waits for something else.
+constexpr std::size_t input_kept_max = std::size_t{64} << 10;
+// For a client to read the last reply before the end.
+constexpr auto linger_time = std::chrono::milliseconds(1000);
+
+}  // namespace
+
+connection::connection(wire_state& server, net::loop& home, net::stream::socket_type socket,
+                       std::shared_ptr<const net::tls_context> tls)
+    : server_(server),
+      loop_(home),
+      client_(std::move(socket), std::move(tls)),
+      is_local_(client_.peer_address() == "local"),
+      shaking_(client_.is_secure()),
+      seen_at_(seam::now()) {}
+
+connection::~connection() {
+  leave_room();
+}
+
+void connection::begin(const wire_server::make_session& make) {
+  boost_error ignored;
+  client_.socket().non_blocking(true, ignored);
+  if (!is_local_) client_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  session_ = make(*this);
+  if (!shaking_) session_->begin();
+  loop_.touch(*this);
+}
+
+// False: it goes on when the socket is ready, or the connection is closed.
+bool connection::shake() {
+  switch (client_.handshake()) {
+    case net::stream::step::done:
+      shaking_ = false;
+      session_->begin();
+      return true;
+    case net::stream::step::wants_read:
+      wait_readable();
+      return false;
+    case net::stream::step::wants_write:
+      wait_writable();
+      return false;
+    case net::stream::step::plain_text:
+    case net::stream::step::failed:
+      break;
+  }
+  close();
+  return false;
+}
+
+void connection::pump() {
+  touched_ = false;
+  if (closed_) return;
+  if (shaking_ && !shake()) {
+    if (!closed_) set_deadline();
+    return;
+  }
+  look_at_input();
+  write();
+  if (closed_) return;
+  if (has_finished() && !lingers_) begin_linger();
+  if (closed_) return;
+  if (wants_to_read()) {
+    client_.has_more() ? loop_.run_soon([me = self()] {
+      if (!me->closed_ && !me->is_reading_) me->on_readable();
+    })
+                       : wait_readable();
+  }
+  set_deadline();
+}
+
+// Reading.
+
+bool connection::wants_to_read() const noexcept {
+  if (lingers_) return !saw_end_;
+  if (is_last_ || saw_end_ || room_ == room_state::waits) return false;
+  if (out_.size() > server_.options.unsent_bytes_max) return false;
+  return in_.size() < std::max(input_kept_max, session_->needs());
+}
+
+void connection::wait_readable() {
+  if (std::exchange(is_reading_, true)) return;
+  const auto what = client_.read_wants_write() ? wait_write : wait_read;
+  client_.socket().async_wait(what, [me = self()](const boost_error& ec) {
+    me->is_reading_ = false;
+    if (me->closed_) return;
+    if (ec) {
+      me->close();
+    } else if (me->shaking_) {
+      me->loop_.touch(*me);
+    } else {
+      me->on_readable();
+    }
+    me->loop_.run_touched();
+  });
+}
+
+void connection::on_readable() {
+  loop_.touch(*this);
+  boost_error ec;
+  char* const buffer = loop_.read_buffer();
+  const std::size_t n = client_.read_some(buffer, net::loop::read_bytes, ec);
+  if (ec == boost::asio::error::would_block) return;
+  if (ec || n == 0) {
+    if (lingers_ || (ec && ec != boost::asio::error::eof)) return close();
+    saw_end_ = true;
+    look_again_ = true;
+    return;
+  }
+  server_.bytes_in.fetch_add(n, relaxed);
+  if (!lingers_) take_in({buffer, n});
+}
+
+// What can be taken at once is never copied.
+void connection::take_in(std::string_view fresh) {
+  seen_at_ = seam::now();
+  if (in_.empty()) {
+    fresh.remove_prefix(let_session_take(fresh));
+    if (is_last_ || fresh.empty()) return;
+    in_since_ = seen_at_;
+    look_again_ = session_->needs() > input_kept_max;
+  } else {
+    look_again_ = true;
+  }
+  in_ += fresh;
+}
+
+std::size_t connection::let_session_take(std::string_view in) {
+  std::size_t total = 0;
+  while (total < in.size() && !is_last_) {
+    const std::size_t used = session_->consume(in.substr(total));
+    check(used <= in.size() - total, "sluice::jobs::protocol::session",
+          "to take no more than there is");
+    if (used == 0) break;
+    total += used;
+  }
+  return total;
+}
+
+void connection::look_at_input() {
+  if (!std::exchange(look_again_, false)) return;
+  if (!in_.empty() && !is_last_ && in_.size() >= session_->needs()) {
+    const std::size_t used = let_session_take(in_);
+    if (used > 0) {
+      leave_room();
+      in_since_ = seam::now();
+    }
+    if (used == in_.size() || is_last_) {
+      std::string().swap(in_);  // an assignment would keep the memory
+    } else {
+      in_.erase(0, used);
+    }
+  }
+  if (!is_last_ && !saw_end_ && asks_for_room()) return;
+  if (!saw_end_ || is_last_) return;
+  // What came before the end is taken first, as far as the session goes.
+  if (!std::exchange(told_end_, true)) session_->end_of_input();
+  if (replies_.empty() && !look_again_) is_last_ = true;
+}
+
+// A command that is longer than most: it is read on when there is memory for all of it. True: not
+// yet.
+bool connection::asks_for_room() {
+  const std::size_t needs = session_->needs();
+  if (needs <= input_kept_max || room_ == room_state::has) return false;
+  if (room_ == room_state::waits) return true;
+  check(needs <= server_.options.command_bytes_max, "sluice::jobs::protocol::session",
+        "to refuse a command that is too long before it is read");
+  const bool has = server_.commands.take(share_, needs, [&l = loop_, me = std::weak_ptr(self())] {
+    l.run_soon([me] {
+      const auto here = me.lock();
+      if (here == nullptr || here->closed_ || here->room_ != room_state::waits) return;
+      here->room_ = room_state::has;
+      here->loop_.touch(*here);
+    });
+  });
+  room_ = has ? room_state::has : room_state::waits;
+  if (has) in_.reserve(needs);
+  return !has;
+}
+
+void connection::leave_room() {
+  if (std::exchange(room_, room_state::none) != room_state::none) {
+    server_.commands.give_back(share_);
+  }
+}
+
+// Replies.
+
+std::uint64_t connection::open() {
+  replies_.emplace_back();
+  return first_reply_ + replies_.size() - 1;
+}
+
+void connection::answer(std::uint64_t number, std::string_view bytes) {
+  if (closed_) return;
+  check(number >= first_reply_ && number < first_reply_ + replies_.size(),
+        "sluice::jobs::protocol::client", "a reply that is open");
+  reply& r = replies_[static_cast<std::size_t>(number - first_reply_)];
+  check(!r.is_ready, "sluice::jobs::protocol::client", "a reply that is open");
+  if (out_.empty()) seen_at_ = out_since_ = seam::now();
+  loop_.touch(*this);
+  if (number != first_reply_) {
+    r.bytes = bytes;
+    r.is_ready = true;
+    return;
+  }
+  const bool was_full = room() == 0;
+  out_.append(bytes);
+  do {
+    replies_.pop_front();
+    ++first_reply_;
+    if (replies_.empty() || !replies_.front().is_ready) break;
+    out_.append(replies_.front().bytes);
+  } while (true);
+  if (was_full || replies_.empty()) look_again_ = true;
+}
+
+std::size_t connection::room() const {
+  if (out_.size() > server_.options.unsent_bytes_max) return 0;
+  return server_.options.replies_max - std::min(server_.options.replies_max, replies_.size());
+}
+
+void connection::end() {
+  is_last_ = true;
+  loop_.touch(*this);
+}
+
+void connection::resume() {
+  look_again_ = true;
+  loop_.touch(*this);
+}
+
+void connection::call_ended() noexcept {
+  loop_.call_ended();
+  if (closed_) return;
+  look_again_ = true;
+  loop_.touch(*this);
+}
+
+void connection::write() {
+  if (is_writing_ || out_.empty()) return;
+  boost_error ec;
+  while (!out_.empty()) {
+    const std::string_view next = out_.next();
+    const std::size_t n = client_.write_some(next.data(), next.size(), ec);
+    if (ec) break;
+    server_.bytes_out.fetch_add(n, relaxed);
+    const bool was_full = room() == 0;
+    out_.take(n);
+    out_since_ = seam::now();
+    if (was_full && room() > 0) resume();
+  }
+  if (ec == boost::asio::error::would_block) return wait_writable();
+  if (ec) close();
+}
+
+void connection::wait_writable() {
+  if (std::exchange(is_writing_, true)) return;
+  client_.socket().async_wait(wait_write, [me = self()](const boost_error& ec) {
+    me->is_writing_ = false;
+    if (me->closed_) return;
+    ec ? me->close() : me->loop_.touch(*me);
+    me->loop_.run_touched();
+  });
+}
+
+// The end.
+
+void connection::begin_linger() {
+  boost_error ec;
+  client_.shutdown_send(ec);
+  if (ec || saw_end_) return close();
+  lingers_ = true;
+  linger_until_ = seam::now() + linger_time;
+}
+
+void connection::finish_up() {
+  if (closed_ || is_last_) return;
+  if (!shaking_) session_->finish_up();
+  is_last_ = true;
+  loop_.touch(*this);
+}
+
+void connection::close() {
+  if (std::exchange(closed_, true)) return;
+  const std::shared_ptr<connection> kept = self();
+  client_.close();
+  leave_room();
+  wake_at_ = deadline_ = time_point::max();
+  gone_.request_stop();
+  session_->gone();
+  if (loop_.remove(*this)) server_.open.fetch_sub(1, relaxed);
+}
+
+// Time.
+
+void connection::wake_at(time_point when) {
+  wake_at_ = when;
+  if (closed_) return;
+  loop_.touch(*this);
+}
+
+void connection::set_deadline() {
+  const wire_server_options& o = server_.options;
+  time_point when = time_point::max();
+  const auto by = [&](time_point t) { when = std::min(when, t); };
+  if (lingers_) {
+    by(linger_until_);
+  } else {
+    if (shaking_) by(seen_at_ + o.greeting_time);
+    if (!out_.empty()) by(out_since_ + o.send_time);
+    if (!in_.empty() && replies_.empty() && room_ != room_state::waits) {
+      by(in_since_ + o.command_time);
+    }
+    const bool is_idle = in_.empty() && out_.empty() && replies_.empty();
+    if (o.idle_time.count() > 0 && is_idle) by(seen_at_ + o.idle_time);
+    by(wake_at_);
+  }
+  deadline_ = when;
+  if (when != time_point::max()) loop_.watch(when);
+}
+
+void connection::on_deadline() {
+  if (closed_) return;
+  const time_point now = seam::now();
+  if (!lingers_ && wake_at_ <= now) {
+    wake_at_ = time_point::max();
+    session_->on_time();
+    loop_.touch(*this);
+    return;
+  }
+  set_deadline();
+  if (deadline_ > now) return;
+  if (!lingers_) server_.timeouts.fetch_add(1, relaxed);
+  close();
+}
+
+}  // namespace sluice::jobs::protocol

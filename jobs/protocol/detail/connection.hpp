@@ -1,0 +1,130 @@
+#pragma once
+
+// One client of a line protocol: reads its bytes for the session, keeps the replies in order, and
+// writes them.
+//
+// Everything runs on the loop's thread. An event (bytes, an answer, a deadline) ends in `pump`,
+// which lets the session take what it can, writes what is ready in one go, and reads on if it may.
+// A connection that has nothing unfinished holds no buffer.
+
+#include <deque>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "jobs/net/body_budget.hpp"
+#include "jobs/net/loop.hpp"
+#include "jobs/net/stream.hpp"
+#include "jobs/net/tls_context.hpp"
+#include "jobs/net/unsent_bytes.hpp"
+#include "jobs/protocol/session.hpp"
+#include "jobs/protocol/wire_server.hpp"
+#include "sluice/base/atomic.hpp"
+
+namespace sluice::jobs::protocol {
+
+// What the connections of a server share. Counts are relaxed throughout: they order nothing.
+struct wire_state {
+  explicit wire_state(wire_server_options o)
+      : options(std::move(o)), commands(options.command_budget_bytes) {}
+
+  const wire_server_options options;
+  net::body_budget commands;
+  atomic<std::uint64_t> open{0}, accepted{0}, refused{0}, timeouts{0};
+  atomic<std::uint64_t> bytes_in{0}, bytes_out{0};
+};
+
+class connection final : public net::peer, public client {
+ public:
+  // `tls` null: plain.
+  connection(wire_state& server, net::loop& home, net::stream::socket_type socket,
+             std::shared_ptr<const net::tls_context> tls);
+  ~connection() override;
+
+  void begin(const wire_server::make_session& make);
+
+  // net::peer
+  void pump() override;
+  void on_deadline() override;
+  void finish_up() override;
+  void close() override;
+
+  // client
+  std::uint64_t open() override;
+  void answer(std::uint64_t reply, std::string_view bytes) override;
+  void say(std::string_view bytes) override { answer(open(), bytes); }
+  std::size_t room() const override;
+  std::size_t open_replies() const override { return replies_.size(); }
+  void end() override;
+  void resume() override;
+  void wake_at(time_point when) override;
+  std::stop_token gone_token() override { return gone_.get_token(); }
+  bool is_gone() const override { return closed_; }
+  std::string address() const override { return client_.peer_address(); }
+  bool is_secure() const override { return client_.is_secure() || is_local_; }
+
+ private:
+  struct reply {
+    std::string bytes;
+    bool is_ready = false;
+  };
+
+  executor& home() override { return loop_; }
+  std::shared_ptr<client> keep() override { return {shared_from_this(), this}; }
+  void call_begins() noexcept override { loop_.call_begins(); }
+  void call_ended() noexcept override;
+  std::shared_ptr<connection> self() {
+    return std::static_pointer_cast<connection>(shared_from_this());
+  }
+
+  bool shake();
+  void wait_readable();
+  void wait_writable();
+  void on_readable();
+  void take_in(std::string_view fresh);
+  std::size_t let_session_take(std::string_view in);
+  void look_at_input();
+  bool wants_to_read() const noexcept;
+  bool asks_for_room();
+  void leave_room();
+  void write();
+  bool has_finished() const noexcept { return is_last_ && replies_.empty() && out_.empty(); }
+  void begin_linger();
+  void set_deadline();
+
+  wire_state& server_;
+  net::loop& loop_;
+  net::stream client_;
+  const bool is_local_;
+  bool shaking_;
+  std::unique_ptr<session> session_;
+  std::stop_source gone_;
+
+  // Reading.
+  std::string in_;           // what came and was not taken
+  bool look_again_ = false;  // the session may take more of it now
+  bool is_reading_ = false;  // waits for the socket
+  bool saw_end_ = false;
+  bool told_end_ = false;  // ... and the session knows
+  bool is_last_ = false;   // nothing more is read
+  enum class room_state : std::uint8_t { none, waits, has };
+  room_state room_ = room_state::none;  // for a long command
+  net::body_budget::share share_;
+
+  // Writing.
+  std::deque<reply> replies_;      // open ones, the first next
+  std::uint64_t first_reply_ = 0;  // the number of the first of them
+  net::unsent_bytes out_;
+  bool is_writing_ = false;  // waits for the socket
+
+  bool lingers_ = false;
+  bool closed_ = false;
+  time_point in_since_{};   // the first byte of in_
+  time_point out_since_{};  // when some of out_ was sent last
+  time_point seen_at_{};    // when something came or went last
+  time_point wake_at_ = time_point::max();
+  time_point linger_until_{};
+};
+
+}  // namespace sluice::jobs::protocol
