@@ -17,6 +17,9 @@ namespace sluice::jobs::testing {
 // test can set options before.
 class worker_test : public ::testing::Test {
  protected:
+  // Before what the handlers of a test use, which is the test's own.
+  void TearDown() override { worker_.reset(); }
+
   worker& w() {
     if (!worker_) {
       options_.time = &time_;
@@ -52,7 +55,7 @@ class worker_test : public ::testing::Test {
   fake_source source_{time_};
   worker_options options_;
   guarded<std::vector<worker_event>> events_;
-  std::optional<worker> worker_;  // ends first
+  std::optional<worker> worker_;
 };
 
 }  // namespace sluice::jobs::testing
