@@ -1,0 +1,422 @@
+// Connections, over real sockets: a session that repeats what it is told, when it is told to.
+#include "jobs/protocol/wire_server.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "jobs/http/testing/certificates.hpp"
+#include "jobs/http/testing/tls_wire.hpp"
+#include "jobs/net/testing/socket_wire.hpp"
+#include "jobs/protocol/frames.hpp"
+#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/future/promise.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs::protocol {
+namespace {
+
+using jobs::testing::socket_wire;
+using sluice::testing::eventually;
+
+// What the sessions of a test share with it.
+struct board {
+  guarded<std::map<std::string, promise<std::string>>> asked;
+  std::atomic<int> begun{0}, gone{0}, ended_inputs{0}, finished{0}, stopped{0};
+};
+
+// say TEXT: TEXT.  ask KEY: what the test answers for KEY.  bulk N, and N bytes: those.
+// quit: the last reply, then the end.  nap: on_time is told, in a moment.
+class echo final : public session {
+ public:
+  echo(client& to, board& shared) : to_(to), board_(shared) { ++board_.begun; }
+
+  void begin() override { to_.say("hello\r\n"); }
+  std::size_t consume(std::string_view in) override {
+    needs_ = 0;
+    if (to_.room() == 0) return 0;
+    const line_cut line = cut_line(in, 1024);
+    if (line.is == line_cut::what::incomplete) return 0;
+    if (line.is == line_cut::what::too_long) {
+      to_.say("too long\r\n");
+      return line.used;
+    }
+    std::string_view rest = line.text;
+    const std::string_view verb = cut_word(rest);
+    if (verb == "bulk") return take_bulk(in, line, *parse_number(rest));
+    if (verb == "say") to_.say(std::string(rest) + "\r\n");
+    if (verb == "ask") ask(std::string(rest));
+    if (verb == "nap") to_.wake_at(seam::now());
+    if (verb == "quit") {
+      to_.say("bye\r\n");
+      to_.end();
+    }
+    return line.used;
+  }
+  std::size_t needs() const override { return needs_; }
+  void on_time() override { to_.say("good morning\r\n"); }
+  void end_of_input() override { ++board_.ended_inputs; }
+  void finish_up() override {
+    ++board_.finished;
+    auto asked = board_.asked.lock();
+    for (auto& [key, to] : *asked) {
+      if (key != "stubborn") to.set_value("shut down");
+    }
+    std::erase_if(*asked, [](const auto& a) { return a.first != "stubborn"; });
+  }
+  void gone() override {
+    if (to_.gone_token().stop_requested()) ++board_.stopped;
+    ++board_.gone;
+  }
+
+ private:
+  std::size_t take_bulk(std::string_view in, const line_cut& line, std::size_t size) {
+    const bulk_cut bulk = cut_bulk(in.substr(line.used), size);
+    if (bulk.is == bulk_cut::what::incomplete) {
+      needs_ = line.used + size + 2;
+      return 0;
+    }
+    to_.say("got " + std::to_string(bulk.bytes.size()) + "\r\n");
+    return line.used + bulk.used;
+  }
+  void ask(const std::string& key) {
+    promise<std::string> answer;
+    to_.when_done(answer.get_future(), [this, reply = to_.open()](settled<std::string> said) {
+      to_.answer(reply, std::move(said).value() + "\r\n");
+    });
+    board_.asked.lock()->insert_or_assign(key, std::move(answer));
+  }
+
+  client& to_;
+  board& board_;
+  std::size_t needs_ = 0;
+};
+
+class WireServer : public ::testing::Test {
+ protected:
+  WireServer() { options_.name = "test"; }
+  ~WireServer() override {
+    {
+      auto asked = board_.asked.lock();
+      for (auto& [key, to] : *asked) to.set_value("the test is over");
+    }
+    server_.reset();
+  }
+
+  void start() {
+    server_.emplace(options_);
+    auto ports = server_->start([this](client& to) { return std::make_unique<echo>(to, board_); });
+    ASSERT_TRUE(ports) << ports.error().message;
+    port_ = ports->front();
+  }
+  // A client that was greeted.
+  socket_wire meet() {
+    socket_wire w(port_);
+    EXPECT_EQ(w.line(), "hello");
+    return w;
+  }
+  void answer(const std::string& key, const std::string& text) {
+    eventually([&] { return board_.asked.lock()->contains(key); }, "the question");
+    auto node = board_.asked.lock()->extract(key);
+    node.mapped().set_value(text);
+  }
+
+  wire_server_options options_;
+  board board_;
+  std::optional<wire_server> server_;
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(WireServer, AnswersInTheOrderOfTheCommandsHoweverLateEachIsDone) {
+  start();
+  auto w = meet();
+  w.send("ask a\r\nsay 1\r\nask b\r\nsay 2\r\n");
+  answer("b", "B");
+  answer("a", "A");
+  EXPECT_EQ(w.line(), "A");
+  EXPECT_EQ(w.line(), "1");
+  EXPECT_EQ(w.line(), "B");
+  EXPECT_EQ(w.line(), "2");
+}
+
+TEST_F(WireServer, TakesCommandsThatComeByteByByte) {
+  start();
+  auto w = meet();
+  for (const char c : std::string_view("say hello you\r\nbulk 3\r\nabc\r\nsay x\n")) {
+    w.send({&c, 1});
+  }
+  EXPECT_EQ(w.line(), "hello you");
+  EXPECT_EQ(w.line(), "got 3");
+  EXPECT_EQ(w.line(), "x");
+}
+
+TEST_F(WireServer, TakesACommandThatIsLongerThanWhatItReadsAtOnce) {
+  start();
+  auto w = meet();
+  const std::string body(3'000'000, 'x');
+  w.send("bulk 3000000\r\n" + body + "\r\nsay after\r\n");
+  EXPECT_EQ(w.line(), "got 3000000");
+  EXPECT_EQ(w.line(), "after");
+}
+
+TEST_F(WireServer, LongCommandsShareABudgetAndAllComeThrough) {
+  options_.command_budget_bytes = 1 << 20;
+  start();
+  std::vector<std::unique_ptr<socket_wire>> all;
+  const std::string body(900'000, 'x');
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(std::make_unique<socket_wire>(meet()));
+    all.back()->send("bulk 900000\r\nbegin");
+  }
+  for (auto& w : all) {
+    ASSERT_TRUE(w->send(body.substr(5) + "\r\n"));
+    EXPECT_EQ(w->line(), "got 900000");
+  }
+}
+
+TEST_F(WireServer, OneThatGoesWhileItWaitsForTheBudgetLeavesItToTheOthers) {
+  options_.command_budget_bytes = 1 << 20;
+  start();
+  auto first = meet();
+  auto second = meet();
+  auto third = meet();
+  first.send("bulk 900000\r\n" + std::string(100'000, 'x'));
+  second.send("bulk 900000\r\n" + std::string(100'000, 'x'));
+  second.reset();
+  third.send("bulk 900000\r\n" + std::string(100'000, 'x'));
+  first.send(std::string(800'000, 'x') + "\r\n");
+  EXPECT_EQ(first.line(), "got 900000");
+  third.send(std::string(800'000, 'x') + "\r\n");
+  EXPECT_EQ(third.line(), "got 900000");
+}
+
+TEST_F(WireServer, ReadsNoFurtherThanTheRepliesThatMayBeOpen) {
+  options_.replies_max = 4;
+  start();
+  auto w = meet();
+  std::string commands;
+  for (int i = 0; i < 10; ++i) commands += "ask " + std::to_string(i) + "\r\n";
+  w.send(commands);
+  for (int i = 0; i < 10; ++i) {
+    eventually([&] { return board_.asked.lock()->contains(std::to_string(i)); }, "the question");
+    EXPECT_LE(board_.asked.lock()->size(), 4U);
+    answer(std::to_string(i), "answer " + std::to_string(i));
+    EXPECT_EQ(w.line(), "answer " + std::to_string(i));
+  }
+}
+
+TEST_F(WireServer, OneThatDoesNotReadHoldsUpNobodyElse) {
+  options_.unsent_bytes_max = 64 << 10;
+  start();
+  socket_wire deaf(port_);
+  deaf.receive_buffer(4096);
+  const std::string command = "say " + std::string(1000, 'x') + "\r\n";
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += command;
+  // Until nothing more fits: neither in what the server keeps for it nor in the system's buffers.
+  eventually(
+      [&] {
+        std::size_t sent = 0;
+        for (int i = 0; i < 50; ++i) sent += deaf.send_without_waiting(many);
+        return sent == 0;
+      },
+      "the deaf client's socket to be full");
+  auto w = meet();
+  w.send("say still here\r\n");
+  EXPECT_EQ(w.line(), "still here");
+}
+
+TEST_F(WireServer, ALineThatIsTooLongIsToldSoAndTheNextIsTaken) {
+  start();
+  auto w = meet();
+  w.send(std::string(5000, 'a') + "\r\nsay on\r\n");
+  std::string last;
+  while ((last = w.line()) == "too long") {
+  }
+  EXPECT_EQ(last, "on");
+}
+
+TEST_F(WireServer, TheLastReplyIsWrittenBeforeTheEnd) {
+  start();
+  auto w = meet();
+  w.send("ask late\r\nquit\r\nsay never\r\n");
+  answer("late", "at last");
+  EXPECT_EQ(w.line(), "at last");
+  EXPECT_EQ(w.line(), "bye");
+  EXPECT_TRUE(w.ends());
+  w.close();
+  eventually([&] { return board_.gone == 1; }, "the session to hear of it");
+}
+
+TEST_F(WireServer, AClientThatSendsNoMoreHearsWhatItHasAskedFor) {
+  start();
+  auto w = meet();
+  w.send("ask a\r\nsay b\r\n");
+  w.half_close();
+  eventually([&] { return board_.ended_inputs == 1; }, "the session to hear of it");
+  answer("a", "A");
+  EXPECT_EQ(w.line(), "A");
+  EXPECT_EQ(w.line(), "b");
+  EXPECT_TRUE(w.ends());
+  eventually([&] { return board_.gone == 1; }, "the session to hear of it");
+}
+
+TEST_F(WireServer, CallsComeBackToASessionWhoseClientHasGone) {
+  start();
+  {
+    auto w = meet();
+    w.send("ask a\r\n");
+    eventually([&] { return board_.asked.lock()->contains("a"); }, "the question");
+    w.reset();
+  }
+  eventually([&] { return board_.gone == 1; }, "the session to hear of it");
+  EXPECT_EQ(board_.stopped, 1);
+  answer("a", "nobody hears this");
+}
+
+TEST_F(WireServer, ASessionIsToldOfItsTime) {
+  start();
+  auto w = meet();
+  w.send("nap\r\n");
+  EXPECT_EQ(w.line(), "good morning");
+}
+
+TEST_F(WireServer, ACommandThatNeverEndsEndsItsConnection) {
+  options_.command_time = milliseconds(50);
+  start();
+  auto w = meet();
+  w.send("say half");
+  EXPECT_TRUE(w.ends());
+  EXPECT_EQ(server_->counts().timeouts, 1U);
+}
+
+TEST_F(WireServer, OneThatSaysNothingForTooLongIsClosedIfToldSo) {
+  options_.idle_time = milliseconds(50);
+  start();
+  auto w = meet();
+  EXPECT_TRUE(w.ends());
+}
+
+TEST_F(WireServer, OneTooManyIsToldSo) {
+  options_.connections_max = 1;
+  options_.one_too_many = "too many\r\n";
+  start();
+  auto w = meet();
+  socket_wire second(port_);
+  EXPECT_EQ(second.line(), "too many");
+  EXPECT_TRUE(second.ends());
+  EXPECT_EQ(server_->counts().refused, 1U);
+  w.close();
+  eventually([&] { return server_->counts().open == 0; }, "the first to be gone");
+  auto third = meet();
+}
+
+TEST_F(WireServer, StoppingTellsEverySessionAndWritesWhatIsOpen) {
+  start();
+  auto w = meet();
+  w.send("ask a\r\n");
+  eventually([&] { return board_.asked.lock()->contains("a"); }, "the question");
+  server_->stop();
+  EXPECT_EQ(w.line(), "shut down");
+  EXPECT_TRUE(w.ends());
+  EXPECT_EQ(board_.finished, 1);
+  EXPECT_EQ(board_.gone, 1);
+}
+
+TEST_F(WireServer, WhatIsLeftAtTheLimitIsCutOff) {
+  start();
+  auto w = meet();
+  w.send("ask stubborn\r\n");
+  eventually([&] { return board_.asked.lock()->contains("stubborn"); }, "the question");
+  const std::jthread late([&] {
+    eventually([&] { return board_.gone == 1; }, "the connection to be cut");
+    answer("stubborn", "nobody hears this");
+  });
+  server_->stop(wait_limits(deadline::after(milliseconds(0))));
+  EXPECT_TRUE(w.ends());
+}
+
+TEST_F(WireServer, ListensOnASocketOfThisMachine) {
+  jobs::testing::temporary_folder folder;
+  const std::string path = folder.path() + "/s.sock";
+  options_.listen = {{.unix_path = path}};
+  start();
+  struct stat made {};
+  ASSERT_EQ(::lstat(path.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0600U);
+  socket_wire w(path);
+  EXPECT_EQ(w.line(), "hello");
+  w.send("say over here\r\n");
+  EXPECT_EQ(w.line(), "over here");
+  // Somebody else who would listen there is told that it is taken.
+  wire_server other(options_);
+  auto second = other.start([this](client& to) { return std::make_unique<echo>(to, board_); });
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, error_code::unavailable);
+  w.close();
+  server_->stop();
+  EXPECT_NE(::lstat(path.c_str(), &made), 0);
+}
+
+TEST_F(WireServer, ReplacesASocketThatNobodyServesAndNoOtherFile) {
+  jobs::testing::temporary_folder folder;
+  const std::string path = folder.path() + "/s.sock";
+  const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  path.copy(where.sun_path, sizeof where.sun_path - 1);
+  ASSERT_EQ(::bind(left, reinterpret_cast<const sockaddr*>(&where), sizeof where), 0);
+  ::close(left);
+  options_.listen = {{.unix_path = path}};
+  start();
+  socket_wire w(path);
+  EXPECT_EQ(w.line(), "hello");
+
+  const std::string file = folder.path() + "/data";
+  std::ofstream(file) << "precious";
+  options_.listen = {{.unix_path = file}};
+  wire_server other(options_);
+  auto refused = other.start([this](client& to) { return std::make_unique<echo>(to, board_); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::invalid);
+  std::string kept;
+  std::ifstream(file) >> kept;
+  EXPECT_EQ(kept, "precious");
+}
+
+TEST_F(WireServer, BeyondLoopbackItListensOnlyIfItIsToldSo) {
+  options_.listen = {{.address = "0.0.0.0"}};
+  options_.how_to_open = "say --open";
+  wire_server closed(options_);
+  auto refused = closed.start([this](client& to) { return std::make_unique<echo>(to, board_); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "cannot listen on 0.0.0.0, where other machines reach it: say --open");
+  options_.open_to_all = true;
+  start();
+  auto w = meet();
+}
+
+TEST_F(WireServer, SpeaksTls) {
+  jobs::testing::temporary_folder folder;
+  options_.tls = jobs::testing::make_certificate(folder, "server", {});
+  start();
+  jobs::testing::tls_wire w(port_);
+  ASSERT_TRUE(w.is_secure());
+  EXPECT_EQ(w.line(), "hello");
+  w.send("bulk 200000\r\n" + std::string(200'000, 'x') + "\r\nsay secret\r\n");
+  EXPECT_EQ(w.line(), "got 200000");
+  EXPECT_EQ(w.line(), "secret");
+  // One that speaks plainly gets nowhere.
+  socket_wire plain(port_);
+  plain.send("SAY x\r\n");
+  EXPECT_TRUE(plain.ends());
+}
+
+}  // namespace
+}  // namespace sluice::jobs::protocol
