@@ -58,6 +58,15 @@ void engine::impl::stop() {
   reads_.drain();
 }
 
+void engine::impl::release(detail::core& c, lease_ref lease, give_back how, detail::ack_reply to,
+                           detail::answers& out) {
+  job_ptr trimmed = c.release(lease, how, to, out);
+  if (trimmed == nullptr) return;
+  calls_.push_back(
+      [this, trimmed, to = std::move(to)]() mutable { reload(trimmed, std::move(to)); });
+  out.wake_committer = true;
+}
+
 engine::engine(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
 engine::~engine() = default;
 
@@ -140,14 +149,41 @@ future<result<fail_receipt>> engine::fail(lease_ref lease, failure why) {
 }
 
 future<void_result> engine::release(lease_ref lease, give_back how) {
-  return impl_->ask(
-      void_result(over()), [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-        job_ptr trimmed = c.release(lease, how, to, out);
-        if (trimmed == nullptr) return;
-        impl_->calls_.push_back([it = impl_.get(), trimmed, to = std::move(to)]() mutable {
-          it->reload(trimmed, std::move(to));
-        });
-        out.wake_committer = true;
+  return impl_->ask(void_result(over()),
+                    [&](detail::core& c, promise<void_result> to, detail::answers& out) {
+                      impl_->release(c, lease, how, detail::ack_reply(std::move(to)), out);
+                    });
+}
+
+future<std::vector<void_result>> engine::release_many(std::vector<lease_ref> leases) {
+  using answer = std::vector<void_result>;
+  if (leases.empty()) return make_ready_future(answer{});
+  return impl_->ask(answer(leases.size(), over()),
+                    [&](detail::core& c, promise<answer> to, detail::answers& out) {
+                      auto replies = detail::ack_reply::make_many(std::move(to), leases.size());
+                      for (std::size_t i = 0; i < leases.size(); ++i) {
+                        impl_->release(c, leases[i], {}, detail::ack_reply(replies, i), out);
+                      }
+                    });
+}
+
+std::optional<lease_info> engine::lease_of(job_id id) const {
+  const std::lock_guard hold(impl_->mutex_);
+  return impl_->core_.lease_of(id);
+}
+
+future<result<leased_job>> engine::lease_job(job_id id, std::string worker,
+                                             milliseconds lease_for) {
+  using answer = result<leased_job>;
+  lease_request what;
+  what.worker = std::move(worker);
+  what.lease_for = lease_for;
+  if (auto valid = detail::core::check_lease(what); !valid) {
+    return make_ready_future(answer(valid.error()));
+  }
+  return impl_->ask_store(
+      answer(over()), [it = impl_.get(), id, what = std::move(what)](promise<answer> to) mutable {
+        it->lease_job(id, std::move(what), std::move(to));
       });
 }
 
@@ -193,7 +229,7 @@ result<queue_info> engine::queue(std::string_view name) const {
   const std::lock_guard hold(impl_->mutex_);
   const detail::queue_state* const q = impl_->core_.find_queue(name);
   if (q == nullptr || !q->is_stored) {
-    return error{error_code::not_found, "there is no queue '" + std::string(name) + "'"};
+    return detail::core::no_such_queue(name);
   }
   return impl_->core_.info_of(*q);
 }
@@ -203,6 +239,42 @@ future<result<queue_info>> engine::configure(std::string name, queue_patch patch
       result<queue_info>(over()),
       [it = impl_.get(), name = std::move(name), patch](promise<result<queue_info>> to) mutable {
         it->configure(std::move(name), patch, std::move(to));
+      });
+}
+
+void_result engine::pause_for(std::string_view name, milliseconds time) {
+  void_result answer = over();
+  impl_->call([&](detail::core& c, detail::answers& out) {
+    if (impl_->is_over_) return;
+    answer = c.pause_for(name, time);
+    c.settle(out);
+  });
+  return answer;
+}
+
+milliseconds engine::pause_left(std::string_view name) const {
+  const std::lock_guard hold(impl_->mutex_);
+  return impl_->core_.pause_left(name);
+}
+
+future<result<job>> engine::peek(std::string queue, job_state state) {
+  using answer = result<job>;
+  if (state == job_state::retrying) state = job_state::scheduled;
+  if (state != job_state::ready && state != job_state::scheduled && state != job_state::dead) {
+    return make_ready_future(
+        answer(error{error_code::invalid, "the next job is one that is ready, scheduled or dead"}));
+  }
+  return impl_->ask_store(answer(over()), [it = impl_.get(), name = std::move(queue),
+                                           state](promise<answer> to) mutable {
+    it->peek(std::move(name), state, std::move(to));
+  });
+}
+
+future<result<std::uint64_t>> engine::kick(std::string queue, std::uint64_t max) {
+  using answer = result<std::uint64_t>;
+  return impl_->ask_store(
+      answer(over()), [it = impl_.get(), name = std::move(queue), max](promise<answer> to) mutable {
+        it->kick(std::move(name), max, std::move(to));
       });
 }
 

@@ -111,8 +111,10 @@ class engine {
   // Workers. Waits until there is at least one job, takes up to `max`; never an empty list:
   // timed_out, stopped or shutting_down instead.
   future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits = {});
-  // This job, whichever queue it is in: ready, scheduled, retrying or dead. not_found; wrong_state:
-  // it runs, is held, or has ended otherwise.
+  // This job, whichever queue it is in: ready, scheduled, retrying or dead (its attempts are then
+  // counted from zero again). Neither a pause nor a rate keeps it back. not_found; wrong_state: it
+  // runs, is held, or has ended otherwise; overloaded: as many run as may. One that was not ready,
+  // and of whose key another has the turn, is held from then on, as after `retry`: wrong_state.
   future<result<leased_job>> lease_job(job_id id, std::string worker = {},
                                        milliseconds lease_for = milliseconds(0));
   result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0),
@@ -125,6 +127,7 @@ class engine {
   future<std::vector<void_result>> ack_many(std::vector<ack_item> items);
   future<result<fail_receipt>> fail(lease_ref lease, failure why);
   future<void_result> release(lease_ref lease, give_back how = {});
+  future<std::vector<void_result>> release_many(std::vector<lease_ref> leases);
   // Who has a running job, and until when; none: nobody.
   std::optional<lease_info> lease_of(job_id id) const;
 

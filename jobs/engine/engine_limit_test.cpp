@@ -257,6 +257,52 @@ TEST_F(EngineLimit, StrictTakesFromTheFirstThatHasJobs) {
   EXPECT_EQ(order, (std::vector<std::string>{"first", "first", "second", "second"}));
 }
 
+TEST_F(EngineLimit, UrgentTakesTheHighestPriorityOfAllAndThenTheFirstToArrive) {
+  const job_id b1 = push({.queue = "b"});
+  const job_id a1 = push({.queue = "a", .priority = 1});
+  const job_id c1 = push({.queue = "c"});
+  const job_id b2 = push({.queue = "b", .priority = 7});
+  const job_id a2 = push({.queue = "a"});
+  const lease_request what{
+      .queues = {"a", "b", "c"}, .pick = lease_request::order::urgent, .max = 2};
+  EXPECT_EQ(ids_of(*try_lease(what)), (ids{b2, a1}));
+  EXPECT_EQ(ids_of(*try_lease(what)), (ids{b1, c1}));
+  EXPECT_EQ(ids_of(*try_lease(what)), (ids{a2}));
+  EXPECT_EQ(code_of(try_lease(what)), error_code::timed_out);
+}
+
+TEST_F(EngineLimit, UrgentPassesOverQueuesThatMayStartNone) {
+  configure({.paused = true}, "paused");
+  configure({.rate = 1, .rate_burst = 1}, "slow");
+  configure({.concurrency = 1}, "narrow");
+  for (const char* const q : {"paused", "slow", "narrow"}) {
+    push({.queue = q, .priority = 9});
+    push({.queue = q, .priority = 9});
+  }
+  push({.queue = "held", .priority = 9});
+  EXPECT_TRUE(e().pause_for("held", 1h));
+  push_many(2, "free");
+  auto leased = try_lease({.queues = {"paused", "slow", "narrow", "held", "free"},
+                           .pick = lease_request::order::urgent,
+                           .max = 10});
+  ASSERT_TRUE(leased);
+  std::vector<std::string> order;
+  for (const leased_job& l : *leased) order.push_back(l.it->spec.queue);
+  EXPECT_EQ(order, (std::vector<std::string>{"slow", "narrow", "free", "free"}));
+}
+
+TEST_F(EngineLimit, UrgentTakesFromQueuesThatAreOnDiskOnly) {
+  options.window_jobs_max = 2;
+  for (int i = 0; i < 10; ++i) {
+    push({.queue = "a", .priority = i});
+    push({.queue = "b", .priority = i});
+  }
+  reopen();
+  std::size_t taken = 0;
+  while (try_lease({.queues = {"a", "b"}, .pick = lease_request::order::urgent})) ++taken;
+  EXPECT_EQ(taken, 20U);
+}
+
 TEST_F(EngineLimit, AQueueAtItsLimitLeavesTheOthersToBeTaken) {
   configure({.rate = 1, .rate_burst = 1}, "slow");
   configure({.concurrency = 1}, "narrow");

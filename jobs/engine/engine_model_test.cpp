@@ -83,6 +83,19 @@ class model {
     for (const auto& [place, id] : order) all.push_back(id);
     return all;
   }
+  // Those that `kick` takes, in order.
+  ids buried(const std::string& queue, bool dead) const {
+    std::vector<std::pair<unix_time, job_id>> order;
+    for (const auto& [id, j] : jobs) {
+      const bool fits = dead ? j.state == job_state::dead
+                             : j.state == job_state::scheduled || j.state == job_state::retrying;
+      if (j.queue == queue && fits) order.emplace_back(dead ? unix_time{} : j.due, id);
+    }
+    std::ranges::sort(order);
+    ids all;
+    for (const auto& [due, id] : order) all.push_back(id);
+    return all;
+  }
   std::optional<job_id> victim_of(const std::string& queue, overflow word) const {
     const ids order = ready(queue);
     if (order.empty()) return std::nullopt;
@@ -100,11 +113,12 @@ class model {
     if (j.unique.key.empty()) return;
     held_key& k = keys[{j.queue, j.unique.key}];
     k = {id, std::nullopt};
-    if (j.unique.until == unique_until::elapsed) k.expires = now + j.unique.lasts;
+    if (j.unique.lasts > 0ms) k.expires = now + j.unique.lasts;
   }
   void free_key(job_id id, const model_job& j) {
+    if (j.unique.until == unique_until::elapsed) return;
     const auto at = keys.find({j.queue, j.unique.key});
-    if (at != keys.end() && at->second.holder == id && !at->second.expires) keys.erase(at);
+    if (at != keys.end() && at->second.holder == id) keys.erase(at);
   }
   void forget(job_id id) {
     free_key(id, jobs.at(id));
@@ -211,7 +225,7 @@ class EngineModel : public engine_words {
   lease_ref ref(job_id id) { return {id, m.leases.at(id).key}; }
 
   void step() {
-    switch (roll(26)) {
+    switch (roll(29)) {
       case 0:
       case 1:
       case 2:
@@ -250,6 +264,12 @@ class EngineModel : public engine_words {
         return roll(4) == 0 ? purge_one() : configure_one();
       case 24:
         return fail_a_commit();
+      case 25:
+        return lease_this();
+      case 26:
+        return peek_one();
+      case 27:
+        return kick_some();
       default:
         return roll(6) == 0 ? start_again() : pass_a_second();
     }
@@ -268,7 +288,8 @@ class EngineModel : public engine_words {
     if (roll(3) == 0) {
       s.unique.key = "key" + std::to_string(roll(4));
       s.unique.until = static_cast<unique_until>(roll(3));
-      s.unique.lasts = 1s + seconds(5);
+      const bool needs_time = s.unique.until == unique_until::elapsed;
+      if (needs_time || roll(2) == 0) s.unique.lasts = 1s + seconds(5);
     }
     return s;
   }
@@ -373,13 +394,55 @@ class EngineModel : public engine_words {
     for (std::size_t i = 0; i < leased->size(); ++i) {
       const leased_job& l = leased->at(i);
       ASSERT_EQ(l.it->id, expected[i]);
-      model_job& j = m.jobs.at(l.it->id);
-      EXPECT_EQ(l.attempt, j.attempts + 1);
-      EXPECT_EQ(l.until, m.now + j.lease_for);
-      m.leases[l.it->id] = {l.key, l.until, j.lease_for, false};
-      if (j.unique.until == unique_until::started && j.attempts == 0) m.free_key(l.it->id, j);
+      start(l);
     }
     settle();
+  }
+  void start(const leased_job& l) {
+    model_job& j = m.jobs.at(l.it->id);
+    EXPECT_EQ(l.attempt, j.attempts + 1);
+    EXPECT_EQ(l.until, m.now + j.lease_for);
+    m.leases[l.it->id] = {l.key, l.until, j.lease_for, false};
+    if (j.unique.until == unique_until::started && j.attempts == 0) m.free_key(l.it->id, j);
+  }
+  void lease_this() {
+    const job_id id = some_job();
+    const auto leased = e().lease_job(id).get();
+    const auto at = m.jobs.find(id);
+    if (at == m.jobs.end()) return expect_error(leased, error_code::not_found);
+    model_job& j = at->second;
+    const bool is_over = j.state == job_state::done || j.state == job_state::cancelled;
+    if (m.leases.contains(id) || is_over) return expect_error(leased, error_code::wrong_state);
+    ASSERT_TRUE(leased) << leased.error().message;
+    if (j.state == job_state::dead) j.attempts = 0;
+    if (j.state != job_state::ready) m.arrive(j);
+    start(*leased);
+    settle();
+  }
+  void peek_one() {
+    const std::string queue = some_queue();
+    const auto state = std::array{job_state::ready, job_state::scheduled, job_state::dead}[roll(3)];
+    const auto found = e().peek(queue, state).get();
+    const ids expected =
+        state == job_state::ready ? m.ready(queue) : m.buried(queue, state == job_state::dead);
+    if (expected.empty()) return expect_error(found, error_code::not_found);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(found->id, expected[0]);
+  }
+  void kick_some() {
+    const std::string queue = some_queue();
+    const std::size_t max = roll(4);
+    const auto kicked = e().kick(queue, max).get();
+    ids expected = m.buried(queue, true);
+    if (expected.empty()) expected = m.buried(queue, false);
+    expected.resize(std::min(max, expected.size()));
+    ASSERT_TRUE(kicked) << kicked.error().message;
+    EXPECT_EQ(*kicked, expected.size());
+    for (const job_id id : expected) {
+      model_job& j = m.jobs.at(id);
+      if (has_ended(j.state)) j.attempts = 0;
+      m.arrive(j);
+    }
   }
   void ack_one() {
     const auto id = some_lease();

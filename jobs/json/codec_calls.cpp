@@ -99,6 +99,7 @@ constexpr std::array<field<acks_call>, 1> acks_fields = {{
 std::optional<lease_request::order> order_from(std::string_view word) {
   if (word == "fair") return lease_request::order::fair;
   if (word == "strict") return lease_request::order::strict;
+  if (word == "urgent") return lease_request::order::urgent;
   return std::nullopt;
 }
 
@@ -115,7 +116,7 @@ constexpr std::array<field<lease_call>, 6> lease_fields = {{
     {"lease_for", [](json_reader& in, lease_call& c) { c.what.lease_for = in.duration(); }},
     {"order",
      [](json_reader& in, lease_call& c) {
-       c.what.pick = detail::read_word(in, order_from, R"(expected "fair" or "strict")");
+       c.what.pick = detail::read_word(in, order_from, R"(expected "fair", "strict" or "urgent")");
      }},
 }};
 
@@ -248,6 +249,7 @@ void write(std::string& out, const lease_call& call) {
   if (!call.what.worker.empty()) w.key("worker").value(call.what.worker);
   if (call.what.lease_for != milliseconds(0)) w.key("lease_for").value(call.what.lease_for);
   if (call.what.pick == lease_request::order::strict) w.key("order").value("strict");
+  if (call.what.pick == lease_request::order::urgent) w.key("order").value("urgent");
   w.end_object();
 }
 

@@ -178,9 +178,11 @@ TEST(CodecGroups, LeasesInTheOrderThatIsAskedFor) {
   lease_call call;
   call.what.pick = lease_request::order::strict;
   EXPECT_EQ(read_ok<lease_call>(to_json(call)).what.pick, lease_request::order::strict);
+  call.what.pick = lease_request::order::urgent;
+  EXPECT_EQ(read_ok<lease_call>(to_json(call)).what.pick, lease_request::order::urgent);
   EXPECT_EQ(read_ok<lease_call>(R"({"order":"fair"})").what.pick, lease_request::order::fair);
   EXPECT_EQ(why_not<lease_call>(R"({"order":"random"})"),
-            "order: expected \"fair\" or \"strict\" (line 1, column 10)");
+            "order: expected \"fair\", \"strict\" or \"urgent\" (line 1, column 10)");
 }
 
 TEST(CodecGroups, CarriesProgress) {

@@ -36,6 +36,9 @@ std::optional<job_state> job_state_from(std::string_view word) noexcept;
 constexpr bool has_ended(job_state s) noexcept {
   return s >= job_state::done;
 }
+constexpr bool waits_for_its_time(job_state s) noexcept {
+  return s == job_state::scheduled || s == job_state::retrying;
+}
 
 enum class content_type : std::uint8_t { json, bytes };
 
@@ -48,8 +51,8 @@ struct payload {
 };
 
 enum class unique_until : std::uint8_t {
-  started,  // until a worker takes it
-  done,     // until it has ended, however it ended
+  started,  // until a worker takes it, or `lasts` is over
+  done,     // until it has ended, however it ended, or `lasts` is over
   elapsed,  // for `lasts` from the push, whatever becomes of the job
 };
 
@@ -58,7 +61,13 @@ enum class unique_until : std::uint8_t {
 struct unique_key {
   std::string key{};  // empty: not unique
   unique_until until = unique_until::done;
-  milliseconds lasts{0};  // for `elapsed`
+  milliseconds lasts{0};  // from the push; zero: without end (not for `elapsed`)
+
+  bool expires() const noexcept {
+    return until == unique_until::elapsed || lasts > milliseconds(0);
+  }
+  // Whether it is freed by what becomes of the job.
+  bool ends_with_job() const noexcept { return !key.empty() && until != unique_until::elapsed; }
 
   friend bool operator==(const unique_key&, const unique_key&) = default;
 };

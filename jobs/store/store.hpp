@@ -174,6 +174,17 @@ struct due_page {
   std::vector<job_id> batches;    // that are due to be forgotten
 };
 
+// A place among the jobs that wait for their time.
+struct due_place {
+  unix_time at{};
+  job_id id = 0;  // of those that are due at the same time, the smaller is sooner
+};
+
+struct timed_page {
+  std::vector<job> jobs;
+  std::optional<due_place> cursor;  // there may be more after this
+};
+
 struct job_filter {
   std::optional<queue_number> queue{};
   std::optional<job_state> state{};  // never running: the engine knows those
@@ -223,6 +234,11 @@ class store : public store_reader {
   virtual result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
                                                    page_limit limit) = 0;
   virtual result<due_page> due(unix_time now, std::size_t limit) = 0;
+  // The jobs of a queue that are scheduled or retrying and come after `after`, the soonest first.
+  // Goes through what is due in any queue, the ends of retentions included; a page ends after 1000
+  // of these and ten for each job wanted, whether or not one of them fitted.
+  virtual result<timed_page> timed_after(queue_number queue, due_place after,
+                                         std::size_t limit) = 0;
   // Ready jobs of a queue, the least urgent priority first, in each those that arrived first or
   // last; none for which `skip` is true; bytes as page_limit's. Looks at `limit` plus as many as
   // are skipped. None at all only when there is none.

@@ -131,6 +131,10 @@ std::size_t core::count_queues(bool only_waited_for) const {
   return all - (is_among ? 1 : 0);
 }
 
+error core::no_such_queue(std::string_view name) {
+  return {error_code::not_found, "there is no queue '" + std::string(name) + "'"};
+}
+
 error core::too_many_queues() const {
   return {error_code::overloaded,
           std::to_string(options_.queues_max) +
@@ -151,6 +155,7 @@ void core::drop_unused(queue_state& q) {
   std::erase(stalled_, &q);
   std::erase(starved_, &q);
   timers_.remove(q.wakes);
+  timers_.remove(q.resumes);
   queues_.erase(queues_.find(q.name));
 }
 

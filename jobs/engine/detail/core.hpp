@@ -67,7 +67,13 @@ class core {
   void fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out);
   // Not null: this job's args are not in memory, so the caller reads it and calls publish_again,
   // or, when it cannot be read, read_again.
-  job_ptr release(lease_ref ref, give_back how, promise<void_result>& to, answers& out);
+  job_ptr release(lease_ref ref, give_back how, ack_reply& to, answers& out);
+  // One job that the caller has found, and that is ready in the store and busy, or not leased: it
+  // is taken out of its window. An error: why it cannot run now, and nothing was done.
+  result<leased_job> lease_this(const job_ptr& it, const lease_request& what);
+  static void_result check_lease(lease_request& what);  // also cuts what is too long
+  std::optional<error> refuse_lease(const queue_state& q) const;
+  std::optional<lease_info> lease_of(job_id id) const;
   void publish_again(job_ptr it, answers& out);
   void read_again(const job& j, answers& out);
 
@@ -106,6 +112,9 @@ class core {
   queue_state* make_queue(std::string_view name, bool only_waited_for = false);
   std::size_t count_queues(bool only_waited_for) const;
   error too_many_queues() const;
+  static error no_such_queue(std::string_view name);
+  void_result pause_for(std::string_view name, milliseconds time);
+  milliseconds pause_left(std::string_view name) const;
   void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
   lease_state* find_lease(job_id id);
   template <class See>
@@ -259,8 +268,16 @@ class core {
   bool must_wait_for_staged(std::uint64_t weight) const;
   error too_much_staged() const;
   std::size_t take_from(queue_state& q, const lease_request& what, std::vector<leased_job>& into);
-  void take_fairly(const lease_request& what, std::vector<leased_job>& into);
+  void take_some(const lease_request& what, std::vector<leased_job>& into);
+  void take_fairly(std::vector<queue_state*> open, const lease_request& what,
+                   std::vector<leased_job>& into);
+  void take_urgently(std::vector<queue_state*> open, const lease_request& what,
+                     std::vector<leased_job>& into);
   bool take_one(queue_state& q, const lease_request& what, std::vector<leased_job>& into);
+  bool is_paused(const queue_state& q) const;
+  std::string too_many_run() const;
+  void count_start(queue_state& q, const job& j);
+  static bucket& rate_of_key(queue_state& q, std::string_view key, time_point now);
   bool may_start(const queue_state& q, time_point now) const;
   void arm_rate(queue_state& q);
   bool key_may_start(queue_state& q, const job_ptr& it);

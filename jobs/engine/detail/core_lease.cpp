@@ -46,6 +46,14 @@ error not_a_duration(const char* what) {
   return {error_code::invalid, std::string(what) + " must be from 0 to 10 years"};
 }
 
+bool is_priority(std::optional<std::int64_t> p) {
+  return !p || (*p <= limits::priority_max && *p >= -limits::priority_max);
+}
+
+error not_a_priority() {
+  return {error_code::invalid, "priority must be from -4294967296 to 4294967296"};
+}
+
 milliseconds time_to_report(milliseconds limit) {
   return std::min(milliseconds(5000), limit / 10 + milliseconds(1000));
 }
@@ -106,33 +114,28 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     return refuse(error_code::too_large, "queues must name at most 1000");
   }
   if (what.max == 0) return refuse(error_code::invalid, "max must be at least 1");
-  if (!is_duration(what.lease_for)) {
-    return refuse(error_code::invalid, not_a_duration("lease_for").message);
+  if (auto valid = check_lease(what); !valid) {
+    return refuse(valid.error().code, valid.error().message);
   }
-  cut(what.worker, limits::worker_bytes_max);
   what.max = std::min(what.max, options_.lease_max);
   for (const std::string& name : what.queues) {
     if (auto valid = validate_queue_name(name); !valid) {
       return refuse(valid.error().code, valid.error().message);
     }
   }
-  if (leases_.size() >= options_.running_max) {
-    return refuse(error_code::overloaded, std::to_string(leases_.size()) +
-                                              " jobs are leased, which is the limit (running_max): "
-                                              "ack them, or let leases end");
-  }
+  if (leases_.size() >= options_.running_max) return refuse(error_code::overloaded, too_many_run());
   if (limits.stop.stop_requested()) {  // wins over a job that is there
     return refuse(error_code::stopped, "the caller asked to stop");
   }
   std::vector<leased_job> taken;
-  take_fairly(what, taken);
+  take_some(what, taken);
   if (!taken.empty()) {
     return out.add(std::move(to), result<std::vector<leased_job>>(std::move(taken)));
   }
   // A call that may not wait for a job still waits for the store to be read.
   const bool reads = std::ranges::any_of(what.queues, [&](const std::string& name) {
     const queue_state* const q = find_queue(name);
-    return q != nullptr && !q->options.paused && q->ready.empty() && q->ready.is_cut();
+    return q != nullptr && q->ready.empty() && q->ready.is_cut() && !is_paused(*q);
   });
   const bool only_reads = limits.deadline.passed();
   if (only_reads && !reads) return refuse(error_code::timed_out, "no job is ready");
@@ -166,6 +169,47 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
   hold(std::move(wait), lines, only_reads ? wait_limits(limits.stop) : limits, cancel);
 }
 
+void_result core::check_lease(lease_request& what) {
+  if (!is_duration(what.lease_for)) return not_a_duration("lease_for");
+  cut(what.worker, limits::worker_bytes_max);
+  return done{};
+}
+
+std::string core::too_many_run() const {
+  return std::to_string(leases_.size()) +
+         " jobs are leased, which is the limit (running_max): ack them, or let leases end";
+}
+
+// Why a job of it that somebody names cannot run now. Pauses and rates do not keep it: they are
+// about what is handed out.
+std::optional<error> core::refuse_lease(const queue_state& q) const {
+  if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
+  if (leases_.size() >= options_.running_max) {
+    return error{error_code::overloaded, too_many_run()};
+  }
+  if (q.options.concurrency > 0 && q.running >= q.options.concurrency) {
+    return error{error_code::overloaded, std::to_string(q.running) + " jobs of queue '" + q.name +
+                                             "' run, which is its limit (concurrency)"};
+  }
+  return std::nullopt;
+}
+
+result<leased_job> core::lease_this(const job_ptr& it, const lease_request& what) {
+  queue_state& q = *find_queue(it->spec.queue);
+  if (auto why = refuse_lease(q)) return *std::move(why);
+  unpublish(*it);
+  count_start(q, *it);
+  return open_lease(q, it, what);
+}
+
+std::optional<lease_info> core::lease_of(job_id id) const {
+  const auto found = leases_.find(id);
+  if (found == leases_.end() || found->second.is_cancelled) return std::nullopt;
+  const lease_state& l = found->second;
+  const auto left = std::chrono::duration_cast<milliseconds>(l.until - time_.timers().now());
+  return lease_info{l.worker, l.began_at, time_.now() + left};
+}
+
 void core::drop_unused_of(const lease_request& asked) {
   for (const std::string& name : asked.queues) {
     if (queue_state* const q = find_queue(name)) drop_unused(*q);
@@ -178,7 +222,7 @@ void core::end_reads(answers& out) {
     auto& w = static_cast<lease_wait&>(**at++);
     const bool reads = std::ranges::any_of(w.what.queues, [&](const std::string& name) {
       const queue_state* const q = find_queue(name);
-      return q != nullptr && q->wants_refill && !q->options.paused;
+      return q != nullptr && q->wants_refill && !is_paused(*q);
     });
     if (reads) continue;
     end_wait_early(w, degraded_.value_or(error{error_code::timed_out, "no job is ready"}), out);
@@ -251,7 +295,7 @@ void core::serve(answers& out) {
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     if (touched_[i] == nullptr) continue;
     queue_state& q = *touched_[i];
-    while (!q.leases.empty() && !q.ready.empty() && !q.options.paused && !closed_) {
+    while (!q.leases.empty() && !q.ready.empty() && !is_paused(q) && !closed_) {
       auto& first = static_cast<lease_wait&>(*q.leases.front());
       std::vector<leased_job> taken;
       if (take_from(q, first.what, taken) == 0) {
@@ -369,8 +413,7 @@ void core::end_lease(lease_state& l, end_item end, change c) {
   c.from = job_state::ready;
   c.weight = l.weight;
   const unique_key& unique = l.it->spec.unique;
-  const bool frees = !unique.key.empty() && unique.until != unique_until::elapsed &&
-                     (c.what == change::op::drop || has_ended(c.to));
+  const bool frees = unique.ends_with_job() && (c.what == change::op::drop || has_ended(c.to));
   if (frees && c.how != nullptr) c.how->free_key = true;
   if (frees || gates::concern(l.it->spec)) c.it = l.it;
   if (c.how != nullptr) c.how->progress = l.how_far;
@@ -468,6 +511,9 @@ void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, an
   if (why.retry_in && !is_duration(*why.retry_in)) {
     return out.add(std::move(to), result<fail_receipt>(not_a_duration("retry_in")));
   }
+  if (!is_priority(why.priority)) {
+    return out.add(std::move(to), result<fail_receipt>(not_a_priority()));
+  }
   if (l.is_cancelled) {
     forget_lease(ref.job, out);
     out.add(std::move(to), result<fail_receipt>(fail_receipt{job_state::cancelled, {}}));
@@ -487,6 +533,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
   c.what = change::op::move;
   c.how = std::make_unique<change::moved>();
   c.how->attempts = attempt;
+  c.how->priority = why.priority;
   c.how->error = attempt_error{attempt, wall, std::move(why.type), std::move(why.message),
                                std::move(why.backtrace)};
   if (why.for_good || attempt >= policy.attempts_max) {
@@ -532,9 +579,9 @@ void core::lease_expired(lease_state& l) {
   stage_failure(l, std::move(why), std::move(end));
 }
 
-job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, answers& out) {
+job_ptr core::release(lease_ref ref, give_back how, ack_reply& to, answers& out) {
   const auto answer = [&](void_result with) {
-    out.add(std::move(to), std::move(with));
+    to.give(std::move(with), out);
     return nullptr;
   };
   if (is_being_cancelled(ref)) {
@@ -542,7 +589,7 @@ job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, an
         [this, ref, how, to = std::move(to)](const commit::outcome&, answers& later) mutable {
           if (const job_ptr trimmed = release(ref, how, to, later)) {
             read_again(*trimmed, later);
-            later.add(std::move(to), void_result(done{}));
+            to.give(done{}, later);
           }
         });
     return nullptr;
@@ -550,12 +597,8 @@ job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, an
   result<lease_state*> found = checked_lease(ref);
   if (!found) return answer(found.error());
   lease_state& l = **found;
-  const bool bad_priority = how.priority && (*how.priority > limits::priority_max ||
-                                             *how.priority < -limits::priority_max);
   if (!is_duration(how.delay)) return answer(not_a_duration("delay"));
-  if (bad_priority) {
-    return answer(error{error_code::invalid, "priority must be from -4294967296 to 4294967296"});
-  }
+  if (!is_priority(how.priority)) return answer(not_a_priority());
   if (l.is_cancelled) {
     forget_lease(ref.job, out);
     settle(out);
@@ -574,7 +617,7 @@ job_ptr core::release(lease_ref ref, give_back how, promise<void_result>& to, an
   }
   const bool is_later = how.delay > milliseconds(0);
   end_item end;
-  end.acked = ack_reply(std::move(to));
+  end.acked = std::move(to);
   end.to = is_later ? job_state::scheduled : job_state::ready;
   change c;
   c.what = change::op::move;
@@ -614,6 +657,7 @@ void core::end_committed(end_item& e, const change& c, answers& out) {
         last.due_at = c.how->due_at;
         e.last_error = c.how->error;
         if (c.how->result) last.result = c.how->result;
+        last.spec.priority = c.how->priority.value_or(last.spec.priority);
       }
       last.progress = l->how_far;
       if (e.last_error) last.errors.push_back(*std::move(e.last_error));

@@ -16,21 +16,52 @@ bucket::pace pace_of(const queue_options& o) {
 
 }  // namespace
 
-void rate_timer::fire() noexcept {
+void queue_timer::fire() noexcept {
   core* const by = std::exchange(owner, nullptr);
   by->touch(queue_);
 }
 
+bool core::is_paused(const queue_state& q) const {
+  if (q.options.paused) return true;
+  return q.paused_until != time_point{} && q.paused_until > time_.timers().now();
+}
+
+void_result core::pause_for(std::string_view name, milliseconds time) {
+  queue_state* const q = find_queue(name);
+  if (q == nullptr || !q->is_stored) return no_such_queue(name);
+  if (time < milliseconds(0) || time > limits::duration_max) {
+    return error{error_code::invalid, "a pause must be from 0 to 10 years"};
+  }
+  timers_.remove(q->resumes);
+  q->resumes.owner = nullptr;
+  q->paused_until = {};
+  if (time == milliseconds(0)) {
+    touch(*q);
+    return done{};
+  }
+  q->paused_until = time_.timers().now() + time;
+  q->resumes.owner = this;
+  timers_.add(q->resumes, q->paused_until);
+  return done{};
+}
+
+milliseconds core::pause_left(std::string_view name) const {
+  const auto found = queues_.find(name);
+  if (found == queues_.end() || found->second->paused_until == time_point{}) return milliseconds(0);
+  const auto left = found->second->paused_until - time_.timers().now();
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(left));
+}
+
 // Its pauses and limits let another job start. That one is there is another matter.
 bool core::may_start(const queue_state& q, time_point now) const {
-  if (q.options.paused || q.ready.empty() || leases_.size() >= options_.running_max) return false;
+  if (q.ready.empty() || leases_.size() >= options_.running_max || is_paused(q)) return false;
   if (q.options.concurrency > 0 && q.running >= q.options.concurrency) return false;
   return q.options.rate <= 0 || q.rate.may(pace_of(q.options), now);
 }
 
 // If jobs and workers wait, and only the rate keeps them apart: a timer until it does not.
 void core::arm_rate(queue_state& q) {
-  if (q.options.rate <= 0 || q.wakes.owner != nullptr || q.ready.empty() || q.options.paused) {
+  if (q.options.rate <= 0 || q.wakes.owner != nullptr || q.ready.empty() || is_paused(q)) {
     return;
   }
   const bucket::pace pace = pace_of(q.options);
@@ -65,6 +96,16 @@ void core::queue_changed(queue_state& q, const queue_options& before) {
   touch(q);
 }
 
+// One that somebody named starts whatever the rates say; those that are handed out make up for it.
+void core::count_start(queue_state& q, const job& j) {
+  const time_point now = time_.timers().now();
+  if (q.options.rate > 0) q.rate.take(pace_of(q.options), now);
+  if (q.options.key_rate > 0 && !j.spec.key.empty()) {
+    const bucket::pace pace = bucket::pace::of(q.options.key_rate, q.options.key_burst);
+    rate_of_key(q, j.spec.key, now).take(pace, now);
+  }
+}
+
 // The next job of a queue that may start one. False: there is none whose key may.
 bool core::take_one(queue_state& q, const lease_request& what, std::vector<leased_job>& into) {
   while (!q.ready.empty()) {
@@ -79,27 +120,55 @@ bool core::take_one(queue_state& q, const lease_request& what, std::vector<lease
   return false;
 }
 
+// Which jobs a lease takes, by the order that it asks for.
+void core::take_some(const lease_request& what, std::vector<leased_job>& into) {
+  std::vector<queue_state*> asked;
+  for (const std::string& name : what.queues) {
+    queue_state* const q = find_queue(name);
+    if (q != nullptr && std::ranges::find(asked, q) == asked.end()) asked.push_back(q);
+  }
+  switch (what.pick) {
+    case lease_request::order::strict:
+      for (queue_state* const q : asked) {
+        take_from(*q, what, into);
+        if (into.size() == what.max) return;
+      }
+      return;
+    case lease_request::order::fair:
+      take_fairly(asked, what, into);
+      break;
+    case lease_request::order::urgent:
+      take_urgently(asked, what, into);
+      break;
+  }
+  for (queue_state* const q : asked) want_refill(*q);
+}
+
+// The next job of each queue is the first of its window, so the most urgent of all is one of these.
+void core::take_urgently(std::vector<queue_state*> open, const lease_request& what,
+                         std::vector<leased_job>& into) {
+  const time_point now = time_.timers().now();
+  while (into.size() < what.max) {
+    std::erase_if(open, [&](const queue_state* q) { return !may_start(*q, now); });
+    if (open.empty()) return;
+    const auto first =
+        std::ranges::min_element(open, [](const queue_state* a, const queue_state* b) {
+          return position_of(*a->ready.front()) < position_of(*b->ready.front());
+        });
+    (void)take_one(**first, what, into);
+  }
+}
+
 // From several queues in proportion to their weights: each job takes its queue as much further as
 // its weight is small, and the queue that is least far is next. One that had nothing for a while,
 // or that was not asked for, starts where the others are, so that it neither waits for them nor has
 // saved anything up: queues that always have jobs are never further apart than that.
-void core::take_fairly(const lease_request& what, std::vector<leased_job>& into) {
+void core::take_fairly(std::vector<queue_state*> open, const lease_request& what,
+                       std::vector<leased_job>& into) {
   const time_point now = time_.timers().now();
-  std::vector<queue_state*> open;
-  for (const std::string& name : what.queues) {
-    queue_state* const q = find_queue(name);
-    if (q == nullptr || std::ranges::find(open, q) != open.end()) continue;
-    if (what.pick == lease_request::order::strict) {
-      take_from(*q, what, into);
-      if (into.size() == what.max) return;
-    } else {
-      open.push_back(q);
-    }
-  }
-  std::vector<queue_state*> asked = open;
   while (into.size() < what.max) {
     std::erase_if(open, [&](const queue_state* q) { return !may_start(*q, now); });
-    if (open.empty()) break;
+    if (open.empty()) return;
     double furthest = 0;
     double step = 0;  // the largest that one of them takes
     for (const queue_state* const q : open) {
@@ -110,20 +179,23 @@ void core::take_fairly(const lease_request& what, std::vector<leased_job>& into)
     const auto least = std::ranges::min_element(open, {}, &queue_state::passed);
     (void)take_one(**least, what, into);
   }
-  for (queue_state* const q : asked) want_refill(*q);
 }
 
 // Rates of keys.
+
+bucket& core::rate_of_key(queue_state& q, std::string_view key, time_point now) {
+  if (q.key_rates.size() >= std::max(key_rates_min, 2 * q.key_rates_swept)) {
+    std::erase_if(q.key_rates, [&](const auto& one) { return one.second.is_full(now); });
+    q.key_rates_swept = q.key_rates.size();
+  }
+  return q.key_rates[line_of(q.number, key)];
+}
 
 bool core::key_may_start(queue_state& q, const job_ptr& it) {
   if (q.options.key_rate <= 0 || it->spec.key.empty()) return true;
   const bucket::pace pace = bucket::pace::of(q.options.key_rate, q.options.key_burst);
   const time_point now = time_.timers().now();
-  if (q.key_rates.size() >= std::max(key_rates_min, 2 * q.key_rates_swept)) {
-    std::erase_if(q.key_rates, [&](const auto& one) { return one.second.is_full(now); });
-    q.key_rates_swept = q.key_rates.size();
-  }
-  bucket& key = q.key_rates[line_of(q.number, it->spec.key)];
+  bucket& key = rate_of_key(q, it->spec.key, now);
   // Times on disk are of whole milliseconds: one that was put off may be back so much too soon.
   // What it is early by, the next one is late by.
   if (key.may(pace, now + milliseconds(1))) {

@@ -75,12 +75,19 @@ class engine::impl {
     });
   }
 
+  // With the lock held.
+  void release(detail::core& c, lease_ref lease, give_back how, detail::ack_reply to,
+               detail::answers& out);
+
   // On the committer.
   void cancel(job_id id, promise<result<job>> to);
   void retry(job_id id, promise<result<job>> to);
   void remove(job_id id, promise<void_result> to);
   void wait(job_id id, promise<result<job>> to, wait_limits limits);
-  void reload(const job_ptr& trimmed, promise<void_result> to);
+  void reload(const job_ptr& trimmed, detail::ack_reply to);
+  void lease_job(job_id id, lease_request what, promise<result<leased_job>> to);
+  void peek(std::string name, job_state state, promise<result<job>> to);
+  void kick(std::string name, std::uint64_t max, promise<result<std::uint64_t>> to);
   void configure(std::string name, queue_patch patch, promise<result<queue_info>> to);
   void purge(std::string name, promise<result<std::uint64_t>> to);
 
@@ -109,7 +116,18 @@ class engine::impl {
 
  private:
   struct purge_state;
+  struct kick_state;
   struct batch_change;
+  // Where a search through the jobs of a queue goes on: those that are due later, or with a larger
+  // id.
+  struct place_in_queue {
+    due_place due{};
+    job_id id = 0;
+  };
+  struct found_jobs {
+    std::vector<job> jobs;
+    std::optional<place_in_queue> next;  // none: these were the last
+  };
   using when_changed = unique_function<void(result<job> how, detail::answers& then)>;
   // Jobs that a round may drop, in the order in which they go.
   struct found_victims {
@@ -123,6 +141,7 @@ class engine::impl {
   void with_job(job_id id, promise<result<T>> to, What what);
   void stage_cancel(job j, detail::lease_state* l, when_changed told);
   void stage_retry(job j, when_changed told);
+  void stage_ready(job j, when_changed told);
   void find_pages(std::shared_ptr<batch_change> b);
   void batch_step(std::shared_ptr<batch_change> b);
   void publish_unless_gone(const job_ptr& it, const error& why);
@@ -147,6 +166,12 @@ class engine::impl {
   time_point next_probe_or_flush() const;
   void finish();
   void purge_step(std::shared_ptr<purge_state> p);
+  void peek_ready(std::string name, position after, promise<result<job>> to);
+  static std::uint64_t count_of(const detail::queue_state& q, job_state state);
+  void peek_page(std::string name, job_state state, place_in_queue after, promise<result<job>> to);
+  void kick_step(std::shared_ptr<kick_state> k);
+  result<found_jobs> find_jobs(queue_number queue, job_state state, place_in_queue after,
+                               std::size_t limit);
 
   event wake_;
   spin_lock stops_guard_;

@@ -20,10 +20,10 @@ namespace sluice::jobs::detail {
 struct queue_state;
 class core;
 
-// Looks at a queue again when its rate lets the next job start.
-class rate_timer final : public timer {
+// Looks at a queue again at a time: when its rate lets the next job start, or its pause is over.
+class queue_timer final : public timer {
  public:
-  explicit rate_timer(queue_state& q) : queue_(q) {}
+  explicit queue_timer(queue_state& q) : queue_(q) {}
   bool claim() noexcept override { return true; }
   void fire() noexcept override;
 
@@ -60,9 +60,11 @@ struct queue_state {
   double passed = 0;        // jobs that were taken from it, each by its weight; see take_fairly
   std::unordered_map<line_number, bucket> key_rates;  // of keys that have started one lately
   std::size_t key_rates_swept = 0;                    // how many were left by the last sweep
-  rate_timer wakes{*this};  // armed while its rate is all that its jobs wait for
-  waiting::line leases;     // calls that wait for a job
-  waiting::line pushes;     // calls that wait for room
+  queue_timer wakes{*this};    // armed while its rate is all that its jobs wait for
+  time_point paused_until{};   // besides options.paused; in memory only
+  queue_timer resumes{*this};  // armed until then
+  waiting::line leases;        // calls that wait for a job
+  waiting::line pushes;        // calls that wait for room
 
   bool has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept;
 };

@@ -170,8 +170,19 @@ void engine::impl::retry(job_id id, promise<result<job>> to) {
       });
 }
 
-// Of one that is dead, cancelled, scheduled or retrying. With the lock held, on the committer.
 void engine::impl::stage_retry(job j, when_changed told) {
+  stage_ready(std::move(j),
+              [this, told = std::move(told)](result<job> how, detail::answers& then) mutable {
+                if (how && how->state == job_state::ready) {
+                  core_.publish(std::make_shared<job>(*how));
+                }
+                told(std::move(how), then);
+              });
+}
+
+// Of one that is dead, cancelled, scheduled or retrying. With the lock held, on the committer.
+// `told` is called with the job as it is then, held or ready; nobody else has it yet.
+void engine::impl::stage_ready(job j, when_changed told) {
   detail::queue_state& q = *core_.find_queue(j.spec.queue);
   change c = change_of(j, q.number, change::op::move);
   c.it = detail::core::said_of(std::make_shared<job>(j));
@@ -198,10 +209,44 @@ void engine::impl::stage_retry(job j, when_changed told) {
         if (how.why_not != nullptr) return told(*how.why_not, then);
         if (how.instead != nullptr) j.state = how.instead->to;
         core_.note(event_type::retried, j);
-        if (j.state == job_state::ready) core_.publish(std::make_shared<job>(j));
         told(std::move(j), then);
       },
       at);
+}
+
+void engine::impl::lease_job(job_id id, lease_request what, promise<result<leased_job>> to) {
+  using answer = result<leased_job>;
+  with_job(id, std::move(to),
+           [this, what = std::move(what)](job& j, detail::lease_state* l, promise<answer> reply,
+                                          detail::answers& out) mutable {
+             const auto refuse = [&](const std::string& why) {
+               out.add(std::move(reply), answer(wrong_state(j, why)));
+             };
+             if (j.state == job_state::held) return refuse("is held until its turn has come");
+             if (j.state == job_state::done || j.state == job_state::cancelled) {
+               return refuse("has ended already: it is " + std::string(to_string(j.state)));
+             }
+             if (l != nullptr) return refuse("is running");
+             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue))) {
+               return out.add(std::move(reply), answer(*std::move(why)));
+             }
+             if (j.state == job_state::ready) {
+               return out.add(std::move(reply),
+                              core_.lease_this(std::make_shared<job>(std::move(j)), what));
+             }
+             stage_ready(std::move(j), [this, what = std::move(what), reply = std::move(reply)](
+                                           result<job> how, detail::answers& then) mutable {
+               if (!how) return then.add(std::move(reply), answer(how.error()));
+               if (how->state != job_state::ready) {
+                 return then.add(std::move(reply),
+                                 answer(wrong_state(*how, "is held until its turn has come")));
+               }
+               const auto ready = std::make_shared<job>(*std::move(how));
+               answer leased = core_.lease_this(ready, what);
+               if (!leased) core_.publish(ready);  // as many run by now as may
+               then.add(std::move(reply), std::move(leased));
+             });
+           });
 }
 
 void engine::impl::remove(job_id id, promise<void_result> to) {
@@ -251,7 +296,7 @@ void engine::impl::wait(job_id id, promise<result<job>> to, wait_limits limits) 
 
 // A job that was given back, and whose args were not kept in memory. For its worker that is done,
 // whatever becomes of it here.
-void engine::impl::reload(const job_ptr& trimmed, promise<void_result> to) {
+void engine::impl::reload(const job_ptr& trimmed, detail::ack_reply to) {
   auto found = store_->get(trimmed->id);
   detail::answers out;
   {
@@ -266,7 +311,7 @@ void engine::impl::reload(const job_ptr& trimmed, promise<void_result> to) {
       core_.unpublish(**found);
       core_.publish_again(std::make_shared<job>(**std::move(found)), out);
     }
-    out.add(std::move(to), void_result(done{}));
+    to.give(done{}, out);
   }
   announce();
   out.deliver();
@@ -338,8 +383,7 @@ void engine::impl::purge_step(std::shared_ptr<purge_state> p) {
     std::unique_lock hold(mutex_);
     detail::queue_state* const q = core_.find_queue(p->name);
     if (q == nullptr || !q->is_stored) {
-      out.add(std::move(p->to), result<std::uint64_t>(error{
-                                    error_code::not_found, "there is no queue '" + p->name + "'"}));
+      out.add(std::move(p->to), result<std::uint64_t>(detail::core::no_such_queue(p->name)));
     } else {
       job_filter filter;
       filter.queue = q->number;

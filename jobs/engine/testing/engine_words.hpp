@@ -145,6 +145,10 @@ class failing_reads final : public store {
     if (auto why = disk_.before_read()) return *std::move(why);
     return it_->due(now, limit);
   }
+  result<timed_page> timed_after(queue_number q, due_place after, std::size_t limit) override {
+    if (auto why = disk_.before_read()) return *std::move(why);
+    return it_->timed_after(q, after, limit);
+  }
   result<std::vector<job_ptr>> victims(queue_number q, victim which, std::size_t limit,
                                        const std::function<bool(job_id)>& skip) override {
     if (auto why = disk_.before_read()) return *std::move(why);

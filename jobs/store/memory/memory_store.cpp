@@ -69,6 +69,9 @@ class memory_store final : public store {
   result<due_page> due(unix_time now, std::size_t limit) override {
     return contents_->all.with([&](memory_state& s) { return s.due(now, limit); });
   }
+  result<timed_page> timed_after(queue_number queue, due_place after, std::size_t limit) override {
+    return contents_->all.with([&](memory_state& s) { return s.timed_after(queue, after, limit); });
+  }
   result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
                                        const std::function<bool(job_id)>& skip) override {
     return contents_->all.with(

@@ -74,6 +74,9 @@ class sqlite_store final : public store {
   result<std::vector<job_ptr>> ready_after(queue_number queue, position after,
                                            page_limit limit) override;
   result<due_page> due(unix_time now, std::size_t limit) override;
+  result<timed_page> timed_after(queue_number queue, due_place after, std::size_t limit) override {
+    return find_.timed_after(queue, after, limit);
+  }
   result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
                                        const std::function<bool(job_id)>& skip) override;
   result<std::optional<job>> get(job_id id) override { return find_.get(id); }

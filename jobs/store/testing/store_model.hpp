@@ -121,8 +121,9 @@ class store_model {
   }
 
   void free_key(const job& j) {
+    if (j.spec.unique.until == unique_until::elapsed) return;
     const auto at = keys.find({number_of(j.spec.queue), j.spec.unique.key});
-    if (at != keys.end() && at->second.holder == j.id && !at->second.expires) keys.erase(at);
+    if (at != keys.end() && at->second.holder == j.id) keys.erase(at);
   }
 
   queue_counts counts(queue_number queue) const {
@@ -161,6 +162,15 @@ class store_model {
                   [](const job& a, const job& b) {
                     return std::pair(a.due_at, a.id) < std::pair(b.due_at, b.id);
                   });
+  }
+
+  std::vector<job> timed(queue_number queue) const {
+    std::vector<job> all = timed();
+    std::erase_if(all, [&](const job& j) {
+      return number_of(j.spec.queue) != queue ||
+             (j.state != job_state::scheduled && j.state != job_state::retrying);
+    });
+    return all;
   }
 
   std::vector<std::pair<unix_time, job_id>> timed_batches() const {
@@ -377,7 +387,9 @@ class store_model {
     }
     key& mine = keys[{number_of(j.spec.queue), u.key}];
     mine = {j.id, std::nullopt};
-    if (u.until == unique_until::elapsed) mine.expires = j.created_at + u.lasts;
+    if (u.until == unique_until::elapsed || u.lasts > milliseconds(0)) {
+      mine.expires = j.created_at + u.lasts;
+    }
     return 0;
   }
 

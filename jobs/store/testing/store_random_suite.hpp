@@ -300,6 +300,18 @@ class store_random_suite : public store_words<Kind> {
     ASSERT_EQ(values(page.jobs), timed);
   }
 
+  void compare_timed() {
+    const auto queue = static_cast<queue_number>(1 + below(2));
+    std::vector<job> found;
+    for (due_place after;;) {
+      const auto page = must(this->it->timed_after(queue, after, 1 + below(5)));
+      found.insert(found.end(), page.jobs.begin(), page.jobs.end());
+      if (!page.cursor) break;
+      after = *page.cursor;
+    }
+    ASSERT_EQ(found, model.timed(queue));
+  }
+
   void compare_list() {
     job_filter filter;
     if (chance(2)) filter.queue = 1 + below(2);
@@ -378,6 +390,7 @@ TYPED_TEST_P(store_random_suite, TheStoreAndTheModelAgree) {
     if (round % 4 == 1) this->compare_due();
     if (this->HasFatalFailure()) break;
     if (round % 4 == 2) this->compare_list();
+    if (round % 4 == 3) this->compare_timed();
     if (this->HasFatalFailure()) break;
     if (round % 4 == 3) this->compare_batches();
     if (this->HasFatalFailure()) break;

@@ -376,6 +376,41 @@ TYPED_TEST_P(store_suite, AKeyForATimeOutlivesItsJobAndEndsByTheClock) {
   EXPECT_TRUE(again(6, milliseconds(200)).empty());
 }
 
+TYPED_TEST_P(store_suite, AKeyOfAJobIsFreeWhenItsTimeIsOver) {
+  for (const unique_until until : {unique_until::started, unique_until::done}) {
+    const job_id first = until == unique_until::done ? 1 : 11;
+    const std::string key = "k" + std::to_string(first);
+    this->apply(adding(with_key(a_job(first), key, until, milliseconds(10))));
+    EXPECT_EQ(
+        this->apply_at(start + milliseconds(9), adding(with_key(a_job(first + 1), key))).size(),
+        1U);
+    EXPECT_TRUE(
+        this->apply_at(start + milliseconds(10), adding(with_key(a_job(first + 2), key))).empty());
+    // The first has it no longer: its end frees nothing.
+    this->apply_at(start + milliseconds(11), freeing_key(this->get(first)),
+                   dropping(this->get(first)));
+    const auto taken =
+        this->apply_at(start + milliseconds(12), adding(with_key(a_job(first + 3), key)));
+    ASSERT_EQ(taken.size(), 1U);
+    EXPECT_EQ(taken[0].holder, first + 2);
+  }
+}
+
+TYPED_TEST_P(store_suite, AKeyOfAJobIsFreeWhenTheJobHasEndedBeforeItsTime) {
+  const auto key_for = [](job_id id) {
+    return with_key(a_job(id), "k", unique_until::done, milliseconds(1000));
+  };
+  this->apply(adding(key_for(1)));
+  this->apply(freeing_key(this->get(1)));
+  EXPECT_TRUE(this->apply(adding(key_for(2))).empty());
+  this->apply(moving(this->get(2), job_state::dead, {.free_key = true}));
+  EXPECT_TRUE(this->apply(adding(key_for(3))).empty());
+  this->apply(dropping(this->get(3)));
+  EXPECT_TRUE(this->apply(adding(with_key(a_job(4), "k"))).empty());
+  // What is left of the times of the others does not end this one.
+  EXPECT_EQ(this->apply_at(start + milliseconds(5000), adding(key_for(5))).size(), 1U);
+}
+
 TYPED_TEST_P(store_suite, AKeyThatHasElapsedCanBeTakenByAnyForm) {
   this->apply(adding(with_key(a_job(1), "k", unique_until::elapsed, milliseconds(10))));
   const job second = with_key(a_job(2), "k", unique_until::done);
@@ -542,6 +577,60 @@ TYPED_TEST_P(store_suite, APageOfDueJobsIsBoundedInBytes) {
 }
 
 // ---- who goes when a queue is full
+
+TYPED_TEST_P(store_suite, TimedJobsOfAQueueComeSoonestFirst) {
+  const auto timed = [](job_id id, job_state state, int at, const char* queue = "default") {
+    job j = a_job(id, queue);
+    j.state = state;
+    j.due_at = start + milliseconds(at);
+    return j;
+  };
+  this->apply(adding(timed(1, job_state::scheduled, 30)), adding(timed(2, job_state::retrying, 10)),
+              adding(timed(3, job_state::scheduled, 10)),
+              adding(timed(4, job_state::scheduled, 5, "mail")),
+              adding(timed(5, job_state::dead, 7)), adding(timed(6, job_state::done, 20)),
+              adding(a_job(7)));
+  const auto all = must(this->it->timed_after(1, {}, 10));
+  EXPECT_EQ(ids_of(all.jobs), (ids{2, 3, 1}));
+  EXPECT_EQ(all.jobs[0], this->get(2));
+  EXPECT_FALSE(all.cursor);
+
+  ids found;
+  due_place after;
+  for (int pages = 0; pages < 10; ++pages) {
+    const auto page = must(this->it->timed_after(1, after, 1));
+    for (const job& j : page.jobs) found.push_back(j.id);
+    if (!page.cursor) break;
+    after = *page.cursor;
+  }
+  EXPECT_EQ(found, (ids{2, 3, 1}));
+  EXPECT_EQ(ids_of(must(this->it->timed_after(2, {}, 10)).jobs), ids{4});
+  EXPECT_TRUE(must(this->it->timed_after(3, {}, 10)).jobs.empty());
+}
+
+TYPED_TEST_P(store_suite, APageOfTimedJobsLooksAtNoMoreThanItMay) {
+  batch many;
+  many.now = start;
+  constexpr job_id others = 3000;
+  for (job_id id = 1; id <= others + 1; ++id) {
+    job j = a_job(id, id <= others ? "mail" : "default");
+    j.state = job_state::scheduled;
+    j.due_at = start + milliseconds(5);
+    many.changes.push_back(adding(j));
+  }
+  must(this->it->apply(many));
+  ids found;
+  due_place after;
+  int pages = 1;
+  for (;; ++pages) {
+    const auto page = must(this->it->timed_after(1, after, 1));
+    for (const job& j : page.jobs) found.push_back(j.id);
+    if (!page.cursor) break;
+    after = *page.cursor;
+  }
+  EXPECT_EQ(found, ids{others + 1});
+  EXPECT_EQ(pages, 3) << "of 1010 each";
+}
 
 TYPED_TEST_P(store_suite, VictimsAreTheLeastUrgent) {
   const auto put = [&](job_id id, std::int64_t priority) {
@@ -881,12 +970,13 @@ TYPED_TEST_P(store_suite, AReaderOnAnotherThreadSeesWholeBatches) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(
-    store_suite, ANewStoreIsEmpty, AJobComesBackAsItWasAdded, EachOptionAloneComesBack,
-    OddBytesComeBackAsTheyWere, TheLargestArgsAndResultFit, CountsFollowEveryChange,
-    CountsAreKeptForEachQueue, AMoveStoresWhatItSaysAndKeepsTheRest,
-    OneBatchMayAddMoveAndDropTheSameJob, OnlyTheNewestErrorsAreKept, ADroppedJobIsGone,
-    ASecondJobOfAKeyIsRefusedAndTheFirstNamed, AKeyIsOfItsQueueAlone,
-    AKeyIsTakenWithinABatchInOrder, FreeingAKeyLetsTheNextJobHaveIt,
+    store_suite, AKeyOfAJobIsFreeWhenItsTimeIsOver, AKeyOfAJobIsFreeWhenTheJobHasEndedBeforeItsTime,
+    TimedJobsOfAQueueComeSoonestFirst, APageOfTimedJobsLooksAtNoMoreThanItMay, ANewStoreIsEmpty,
+    AJobComesBackAsItWasAdded, EachOptionAloneComesBack, OddBytesComeBackAsTheyWere,
+    TheLargestArgsAndResultFit, CountsFollowEveryChange, CountsAreKeptForEachQueue,
+    AMoveStoresWhatItSaysAndKeepsTheRest, OneBatchMayAddMoveAndDropTheSameJob,
+    OnlyTheNewestErrorsAreKept, ADroppedJobIsGone, ASecondJobOfAKeyIsRefusedAndTheFirstNamed,
+    AKeyIsOfItsQueueAlone, AKeyIsTakenWithinABatchInOrder, FreeingAKeyLetsTheNextJobHaveIt,
     AMoveAndADropFreeTheKeyOfTheJob, AKeyForATimeOutlivesItsJobAndEndsByTheClock,
     AKeyThatHasElapsedCanBeTakenByAnyForm, KeysAreThereAfterReopening, AGroupIsAddedWholeOrNotAtAll,
     AGroupThatWasRefusedTookNoKeys, TwoOfAGroupWithOneKeyRefuseTheGroup,

@@ -69,6 +69,22 @@ due_page memory_state::due(unix_time now, std::size_t limit) const {
   return page;
 }
 
+timed_page memory_state::timed_after(queue_number queue, due_place after, std::size_t limit) const {
+  timed_page page;
+  std::size_t looked_at = 0;
+  for (auto at = due_.upper_bound({after.at, after.id}); at != due_.end(); ++at) {
+    if (page.jobs.size() >= limit || looked_at >= looked_at_least + looked_at_for_each * limit) {
+      const auto& [when, id] = *std::prev(at);
+      page.cursor = due_place{when, id};
+      break;
+    }
+    ++looked_at;
+    const kept_job& kept = jobs_.at(at->second);
+    if (kept.queue == queue && waits_for_its_time(kept.it->state)) page.jobs.push_back(*kept.it);
+  }
+  return page;
+}
+
 std::vector<job_ptr> memory_state::victims(queue_number queue, victim which, std::size_t limit,
                                            const std::function<bool(job_id)>& skip) const {
   std::vector<job_ptr> found;

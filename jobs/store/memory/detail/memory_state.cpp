@@ -110,16 +110,18 @@ void memory_state::take_key(const change& c) {
   kept_key& key = keys_[name];
   if (key.expires) expiring_.erase({*key.expires, name});
   key = {c.it->id, std::nullopt};
-  if (unique.until == unique_until::elapsed) {
+  if (unique.expires()) {
     key.expires = c.it->created_at + unique.lasts;
     expiring_.emplace(*key.expires, name);
   }
 }
 
 void memory_state::free_key(queue_number queue, const job& j) {
-  if (j.spec.unique.key.empty()) return;
+  if (!j.spec.unique.ends_with_job()) return;
   const auto at = keys_.find({queue, j.spec.unique.key});
-  if (at != keys_.end() && at->second.holder == j.id && !at->second.expires) keys_.erase(at);
+  if (at == keys_.end() || at->second.holder != j.id) return;
+  if (at->second.expires) expiring_.erase({*at->second.expires, at->first});
+  keys_.erase(at);
 }
 
 void memory_state::forget_expired_keys(unix_time now) {

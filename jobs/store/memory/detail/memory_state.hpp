@@ -28,6 +28,7 @@ class memory_state final : private gate_rows {
   store::contents load() const;
   std::vector<job_ptr> ready_after(queue_number queue, position after, page_limit limit) const;
   due_page due(unix_time now, std::size_t limit) const;
+  timed_page timed_after(queue_number queue, due_place after, std::size_t limit) const;
   std::vector<job_ptr> victims(queue_number queue, victim which, std::size_t limit,
                                const std::function<bool(job_id)>& skip) const;
   std::optional<job> get(job_id id) const;
@@ -49,7 +50,7 @@ class memory_state final : private gate_rows {
   };
   struct kept_key {
     job_id holder = 0;
-    std::optional<unix_time> expires;  // of `elapsed` only
+    std::optional<unix_time> expires;
   };
   using key_name = std::pair<queue_number, std::string>;
 

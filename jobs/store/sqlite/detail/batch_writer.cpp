@@ -40,8 +40,7 @@ bool batch_writer::prepare(connection& on) {
              on, "SELECT job, expires_at FROM unique_keys WHERE queue = ?1 AND key = ?2") &&
          take_key_.prepare(on, "INSERT OR REPLACE INTO unique_keys VALUES (?1, ?2, ?3, ?4)") &&
          free_key_.prepare(on,
-                           "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3 "
-                           "AND expires_at IS NULL") &&
+                           "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3") &&
          expired_keys_.prepare(on,
                                "SELECT queue, key FROM unique_keys WHERE expires_at <= ?1 "
                                "ORDER BY expires_at LIMIT ?2") &&
@@ -211,7 +210,7 @@ std::optional<job_id> batch_writer::find_holder(const change& c, unix_time now) 
 bool batch_writer::take_key(const change& c) {
   const unique_key& unique = c.it->spec.unique;
   if (unique.key.empty()) return true;
-  const bool expires = unique.until == unique_until::elapsed;
+  const bool expires = unique.expires();
   const unix_time when = c.it->created_at + unique.lasts;
   if (expires && (!next_expiry_ || when < *next_expiry_)) next_expiry_ = when;
   return take_key_.number(1, c.queue)
@@ -335,7 +334,7 @@ bool batch_writer::drop(std::size_t cause, const change& c) {
 
 bool batch_writer::free_key(const change& c) {
   check(c.it != nullptr, object, "the job whose key is to be freed");
-  if (c.it->spec.unique.key.empty()) return true;
+  if (!c.it->spec.unique.ends_with_job()) return true;
   return free_key_.number(1, c.queue)
       .text(2, c.it->spec.unique.key)
       .number(3, signed_of(c.it->id))

@@ -58,8 +58,7 @@ bool gate_tables::prepare_rows(connection& on) {
                         "WHERE id = ?1 AND state = ?2") &&
          forget_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND state = ?2") &&
          free_key_.prepare(on,
-                           "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3 "
-                           "AND expires_at IS NULL") &&
+                           "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3") &&
          read_batch_.prepare(
              on, "SELECT " + std::string(batch_columns) + " FROM batches WHERE id = ?1") &&
          write_batch_.prepare(on, "INSERT OR REPLACE INTO batches (" + std::string(batch_columns) +
@@ -325,11 +324,11 @@ bool gate_tables::place(const placed_job& changed, job_state from) {
 bool gate_tables::forget(const placed_job& gone) {
   const job& j = *gone.it;
   counts_.leave(gone.queue, j.state, weight_of(j.spec));
-  const std::string& key = j.spec.unique.key;
+  const unique_key& unique = j.spec.unique;
   return forget_.number(1, signed_of(j.id)).number(2, static_cast<int>(j.state)).run() &&
          drop_edges_of(j.id) && drop_logs_of(j.id) &&
-         (key.empty() ||
-          free_key_.number(1, gone.queue).text(2, key).number(3, signed_of(j.id)).run());
+         (!unique.ends_with_job() ||
+          free_key_.number(1, gone.queue).text(2, unique.key).number(3, signed_of(j.id)).run());
 }
 
 // ---- batches

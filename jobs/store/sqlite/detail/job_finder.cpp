@@ -13,6 +13,10 @@ constexpr std::size_t looked_at_least = 1000;
 
 bool job_finder::prepare(connection& on) {
   on_ = &on;
+  // Two ranges of one index: a comparison of pairs would pass over all that are due at the same
+  // time again.
+  const std::string of_due =
+      "SELECT id, queue, state, due_at FROM jobs INDEXED BY jobs_due WHERE due_at IS NOT NULL AND ";
   // A scan reads only what a filter asks about, which stands before `args` in the row: what is
   // passed over is not read, however large it is.
   return names_.prepare(on) &&
@@ -26,7 +30,36 @@ bool job_finder::prepare(connection& on) {
          scan_batch_.prepare(on,
                              "SELECT id, queue, state, kind FROM jobs INDEXED BY jobs_batch "
                              "WHERE batch = ?3 AND batch IS NOT NULL AND id > ?1 "
-                             "ORDER BY id LIMIT ?2");
+                             "ORDER BY id LIMIT ?2") &&
+         scan_due_.prepare(on, of_due + "due_at = ?1 AND id > ?2 UNION ALL " + of_due +
+                                   "due_at > ?1 ORDER BY due_at, id LIMIT ?3");
+}
+
+result<timed_page> job_finder::timed_after(queue_number queue, due_place after, std::size_t limit) {
+  const reset_at_end ended(scan_due_);
+  const std::size_t looked_at_most = looked_at_least + looked_at_for_each * limit;
+  scan_due_.number(1, after.at.ms).number(2, static_cast<std::int64_t>(after.id));
+  scan_due_.number(3, static_cast<std::int64_t>(looked_at_most) + 1);
+  timed_page page;
+  std::uint64_t bytes = 0;
+  due_place last = after;
+  for (std::size_t looked_at = 0;; ++looked_at) {
+    const int rc = scan_due_.step();
+    if (rc == SQLITE_DONE) return page;
+    if (rc != SQLITE_ROW) return on_->failure("looking for the next jobs of a queue");
+    if (page.jobs.size() >= limit || looked_at >= looked_at_most || bytes >= page_limit{}.bytes) {
+      page.cursor = last;
+      return page;
+    }
+    last = {unix_time{scan_due_.number(3)}, static_cast<job_id>(scan_due_.number(0))};
+    const auto state = static_cast<job_state>(scan_due_.number(2));
+    if (scan_due_.number(1) != queue || !waits_for_its_time(state)) continue;
+    auto found = get(last.id);
+    if (!found) return std::move(found.error());
+    if (!*found) continue;
+    bytes += weight_of((*found)->spec);
+    page.jobs.push_back(std::move(**found));
+  }
 }
 
 result<std::optional<job>> job_finder::get(job_id id) {

@@ -20,13 +20,16 @@ class job_finder {
   // ends once 4 MiB of jobs are there.
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit);
 
+  // store::timed_after. Not one snapshot, but for the one who writes.
+  result<timed_page> timed_after(queue_number queue, due_place after, std::size_t limit);
+
   queue_names& names() noexcept { return names_; }
 
  private:
   result<job_page> list_in_transaction(const job_filter& filter, job_id after, std::size_t limit);
 
   connection* on_ = nullptr;
-  statement get_, scan_, scan_state_, scan_batch_;
+  statement get_, scan_, scan_state_, scan_batch_, scan_due_;
   queue_names names_;
 };
 

@@ -1,0 +1,183 @@
+// Calls about the next jobs of a queue, in memory or only on disk. As in store_calls.cpp: on the
+// committing thread, a page a round.
+#include <algorithm>
+#include <utility>
+
+#include "jobs/engine/detail/engine_impl.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+constexpr std::size_t peek_page_jobs = 16;  // some may be on their way to another state
+constexpr std::size_t kick_page_jobs = 1000;
+
+error none_to_peek(const std::string& name, job_state state) {
+  return {error_code::not_found,
+          "queue '" + name + "' has no job that is " + std::string(to_string(state))};
+}
+
+}  // namespace
+
+// Those of one state that come after `after`: dead ones by id, others by the time that they wait
+// for.
+result<engine::impl::found_jobs> engine::impl::find_jobs(queue_number queue, job_state state,
+                                                         place_in_queue after, std::size_t limit) {
+  found_jobs found;
+  if (state == job_state::dead) {
+    job_filter filter;
+    filter.queue = queue;
+    filter.state = state;
+    auto page = store_->list(filter, after.id, limit);
+    if (!page) return page.error();
+    found.jobs = std::move(page->jobs);
+    if (page->cursor) found.next = place_in_queue{{}, *page->cursor};
+  } else {
+    auto page = store_->timed_after(queue, after.due, limit);
+    if (!page) return page.error();
+    found.jobs = std::move(page->jobs);
+    if (page->cursor) found.next = place_in_queue{*page->cursor, 0};
+  }
+  return found;
+}
+
+void engine::impl::peek(std::string name, job_state state, promise<result<job>> to) {
+  if (state == job_state::ready) return peek_ready(std::move(name), {}, std::move(to));
+  peek_page(std::move(name), state, {}, std::move(to));
+}
+
+// The first of the window, or of what is on disk behind it and that nobody has.
+void engine::impl::peek_ready(std::string name, position after, promise<result<job>> to) {
+  result<job> found = none_to_peek(name, job_state::ready);
+  bool has_more = false;
+  {
+    std::unique_lock hold(mutex_);
+    detail::queue_state* const q = core_.find_queue(name);
+    const bool is_on_disk = q != nullptr && q->ready.empty() && q->ready.is_cut();
+    if (q != nullptr && !q->ready.empty()) {
+      found = *q->ready.front();
+    } else if (is_on_disk) {
+      const queue_number number = q->number;
+      if (after < q->ready.horizon()) after = q->ready.horizon();
+      hold.unlock();
+      auto page = store_->ready_after(number, after, {.jobs = peek_page_jobs});
+      hold.lock();
+      if (!page) {
+        found = page.error();
+      } else {
+        const auto is_free = [&](const job_ptr& it) {
+          return !core_.is_busy(it->id) && core_.find_lease(it->id) == nullptr;
+        };
+        const auto first = std::ranges::find_if(*page, is_free);
+        has_more = first == page->end() && !page->empty();
+        if (first != page->end()) found = **first;
+        if (has_more) after = detail::position_of(*page->back());
+      }
+    }
+    if (has_more) {
+      calls_.push_back([this, name = std::move(name), after, to = std::move(to)]() mutable {
+        peek_ready(std::move(name), after, std::move(to));
+      });
+    }
+  }
+  if (!has_more) to.set_value(std::move(found));
+}
+
+// The counts say at once that there is none; how far away one is, they do not.
+void engine::impl::peek_page(std::string name, job_state state, place_in_queue after,
+                             promise<result<job>> to) {
+  result<job> found = none_to_peek(name, state);
+  queue_number number = 0;
+  {
+    const std::lock_guard hold(mutex_);
+    const detail::queue_state* const q = core_.find_queue(name);
+    if (q != nullptr && count_of(*q, state) > 0) number = q->number;
+  }
+  bool has_more = false;
+  if (number != 0) {
+    auto page = find_jobs(number, state, after, peek_page_jobs);
+    const std::lock_guard hold(mutex_);
+    if (!page) {
+      found = page.error();
+    } else {
+      const auto first =
+          std::ranges::find_if(page->jobs, [&](const job& j) { return !core_.is_busy(j.id); });
+      has_more = first == page->jobs.end() && page->next;
+      if (first != page->jobs.end()) found = std::move(*first);
+      if (has_more) {
+        calls_.push_back([this, name, state, next = *page->next, to = std::move(to)]() mutable {
+          peek_page(std::move(name), state, next, std::move(to));
+        });
+      }
+    }
+  }
+  if (!has_more) to.set_value(std::move(found));
+}
+
+// With the lock held. Those that retry count as scheduled.
+std::uint64_t engine::impl::count_of(const detail::queue_state& q, job_state state) {
+  return state == job_state::dead ? q.counts.dead : q.counts.scheduled + q.counts.retrying;
+}
+
+// Kicking.
+
+struct engine::impl::kick_state {
+  std::string name;
+  promise<result<std::uint64_t>> to;
+  job_state from = job_state::dead;
+  std::uint64_t left = 0;  // that may still be kicked
+  place_in_queue after;
+  std::uint64_t count = 0;
+};
+
+void engine::impl::kick(std::string name, std::uint64_t max, promise<result<std::uint64_t>> to) {
+  auto k = std::make_shared<kick_state>();
+  k->to = std::move(to);
+  bool is_there = false;
+  {
+    const std::lock_guard hold(mutex_);
+    const detail::queue_state* const q = core_.find_queue(name);
+    is_there = q != nullptr && q->is_stored;
+    if (is_there) {
+      if (q->counts.dead == 0) k->from = job_state::scheduled;
+      // No more than there are now: what comes meanwhile does not keep it going.
+      k->left = std::min(max, count_of(*q, k->from));
+    }
+  }
+  if (!is_there) return k->to.set_value(detail::core::no_such_queue(name));
+  k->name = std::move(name);
+  kick_step(std::move(k));
+}
+
+void engine::impl::kick_step(std::shared_ptr<kick_state> k) {
+  if (k->left == 0) return k->to.set_value(k->count);
+  queue_number number = 0;
+  {
+    const std::lock_guard hold(mutex_);
+    number = core_.find_queue(k->name)->number;
+  }
+  const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(k->left, kick_page_jobs));
+  auto page = find_jobs(number, k->from, k->after, limit);
+  if (!page) return k->to.set_value(page.error());
+  const std::lock_guard hold(mutex_);
+  for (job& j : page->jobs) {
+    // A job that was called off may still be held by its worker; one that is busy is on its way.
+    if (core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
+    --k->left;
+    stage_retry(std::move(j), [k](const result<job>& how, detail::answers&) {
+      if (how) ++k->count;
+    });
+  }
+  if (page->next) k->after = *page->next;
+  if (!page->next) k->left = 0;
+  core_.stage_after([this, k](const detail::commit::outcome& how, detail::answers& then) {
+    if (how.why_not != nullptr) {
+      then.add(std::move(k->to), result<std::uint64_t>(*how.why_not));
+    } else if (k->left == 0) {
+      then.add(std::move(k->to), result<std::uint64_t>(k->count));
+    } else {
+      calls_.push_back([this, k] { kick_step(k); });
+    }
+  });
+}
+
+}  // namespace sluice::jobs
