@@ -286,6 +286,10 @@ future<result<std::uint64_t>> engine::purge(std::string name) {
       });
 }
 
+void engine::help() {
+  impl_->help();
+}
+
 engine_stats engine::stats() const {
   engine_stats s;
   {

@@ -50,8 +50,9 @@ class answers {
   template <class T>
   using list = std::vector<answer<T>>;
 
-  std::tuple<list<result<push_receipt>>, list<std::vector<result<push_receipt>>>,
-             list<result<std::vector<leased_job>>>, list<result<leased_job>>, list<void_result>,
+  // Those who get a job hear it first: it can begin while others hear that theirs is stored.
+  std::tuple<list<result<std::vector<leased_job>>>, list<result<leased_job>>,
+             list<result<push_receipt>>, list<std::vector<result<push_receipt>>>, list<void_result>,
              list<std::vector<void_result>>, list<result<fail_receipt>>, list<result<job>>,
              list<result<job_page>>, list<result<queue_info>>, list<result<std::uint64_t>>,
              list<result<batch_receipt>>, list<result<batch_info>>, list<result<cron_info>>,

@@ -1,4 +1,5 @@
-// The committing thread: the only one that talks to the store.
+// Committing: what the engine's own thread does, and whoever helps it. One at a time talks to the
+// store.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -17,6 +18,8 @@ constexpr std::size_t evictions_at_once = 1000;
 // along with it only if there are more.
 constexpr int taken_out_at_once = 100;
 constexpr std::chrono::nanoseconds gather_max = std::chrono::microseconds(100);
+constexpr std::size_t help_changes_max = 32;
+constexpr std::chrono::nanoseconds help_commit_max = std::chrono::milliseconds(1);
 // A disk that is full again after so little would only make pushes come and go.
 constexpr std::uint64_t room_to_recover = std::uint64_t{1} << 20;
 
@@ -30,9 +33,10 @@ void engine::impl::run() {
   seam::name_thread("sluice-commit");
   for (;;) {
     wake_.reset();
-    if (round()) continue;
     time_point until{};
     {
+      const std::lock_guard turn(turn_);
+      if (round(who::committer)) continue;
       const std::lock_guard hold(mutex_);
       if (stopping_) break;
       until = std::min(core_.next_wake(time_.timers().now(), time_.now()), next_probe_or_flush());
@@ -47,10 +51,33 @@ void engine::impl::run() {
     const std::lock_guard hold(mutex_);
     sleeps_until_ = time_point::min();
   }
+  const std::lock_guard turn(turn_);
   finish();
 }
 
-bool engine::impl::round() {
+thread_local engine::impl::helping engine::impl::helps_;
+
+// Few changes are committed here and now: to hand them over and to hear of it would take as long as
+// the commit. Many are the committer's, while this thread gathers more; and so is a disk that lets
+// one wait.
+void engine::impl::help() {
+  helps_.whom = this;
+  if (!std::exchange(helps_.has_something, false)) return;
+  std::unique_lock turn(turn_, std::try_to_lock);
+  if (!turn.owns_lock() || last_commit_ > help_commit_max) return wake_.set();
+  {
+    const std::lock_guard hold(mutex_);
+    if (stopping_ || core_.staged() > help_changes_max) return wake_.set();
+  }
+  (void)round(who::helper);
+  expected_ = 0;  // nobody comes back before this thread lets them
+  const std::lock_guard hold(mutex_);
+  const time_point next =
+      std::min(core_.next_wake(time_.timers().now(), time_.now()), next_probe_or_flush());
+  if (core_.has_staged() || !calls_.empty() || next < sleeps_until_) wake_.set();
+}
+
+bool engine::impl::round(who by) {
   std::vector<store_call> calls;
   std::vector<detail::queue_state*> windows;
   std::vector<std::uint64_t> stops;
@@ -73,7 +100,7 @@ bool engine::impl::round() {
   for (store_call& what : calls) what();
   if (is_due) read_due(out);
   make_room(out);
-  gather();
+  if (by == who::committer) gather();
 
   detail::commit next;
   bool fired = false;
@@ -443,7 +470,7 @@ time_point engine::impl::next_probe_or_flush() const {
 void engine::impl::finish() {
   detail::commit last;
   for (;;) {
-    if (round()) continue;
+    if (round(who::committer)) continue;
     const std::lock_guard hold(mutex_);
     is_over_ = calls_.empty() && !core_.has_staged();
     if (!is_over_) continue;

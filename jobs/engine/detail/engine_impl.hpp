@@ -1,7 +1,7 @@
 #pragma once
 
-// The engine's threads: callers, who change the core with the lock held, and the committer, who
-// alone talks to the store.
+// The engine's threads: callers, who change the core with the lock held, and the committer. Whoever
+// has the turn talks to the store: the committer, or a caller who helps (engine::help).
 //
 // The committer's round: do what needs the store to be read (windows that run low, jobs whose time
 // has come, calls about one job by its id), take all that is staged, commit it, tell the core, give
@@ -50,9 +50,18 @@ class engine::impl {
       core_.tell_events(out);
       wake = out.wake_committer || core_.has_staged() || core_.next_timer() < sleeps_until_;
     }
-    if (wake) wake_.set();
+    if (wake) wake_committer();
     out.deliver();
   }
+  // At once, or when this thread helps next.
+  void wake_committer() {
+    if (helps_.whom == this) {
+      helps_.has_something = true;
+    } else {
+      wake_.set();
+    }
+  }
+  void help();
   // The same for a call with one promise, which is refused once the engine has ended.
   template <class T, class Change>
   future<T> ask(T refusal, Change&& change) {
@@ -104,7 +113,7 @@ class engine::impl {
 
   const engine_options options_;
   time_source& time_;
-  const std::unique_ptr<store> store_;  // the committer's alone, but for describe()
+  const std::unique_ptr<store> store_;  // of who has the turn, but for describe()
 
   mutable mutex mutex_;
   detail::core core_;                            // protected by mutex_
@@ -148,7 +157,8 @@ class engine::impl {
   job_page running_page(const list_request& what);
   error no_more_reads() const;
   void run();
-  bool round();  // false: there was nothing to do
+  enum class who : std::uint8_t { committer, helper };
+  bool round(who by);  // false: there was nothing to do
   void gather();
   void read_windows(const std::vector<detail::queue_state*>& queues, detail::answers& out);
   void read_due(detail::answers& out);
@@ -173,11 +183,19 @@ class engine::impl {
   result<found_jobs> find_jobs(queue_number queue, job_state state, place_in_queue after,
                                std::size_t limit);
 
+  // A thread that helps: which engine, and whether it has staged something since it did so last.
+  struct helping {
+    const impl* whom = nullptr;
+    bool has_something = false;
+  };
+  static thread_local helping helps_;
+
   event wake_;
+  mutex turn_;  // to commit; taken before mutex_
   spin_lock stops_guard_;
   std::vector<std::uint64_t> stops_;  // protected by stops_guard_: waits whose stop_token asked
 
-  // The committer's own.
+  // Protected by turn_.
   std::size_t expected_ = 0;  // changes that the next commit has if everybody comes back
   time_point answered_at_{};
   std::chrono::nanoseconds last_commit_{0};

@@ -1,0 +1,161 @@
+// Threads that commit for those they serve.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "jobs/engine/testing/engine_words.hpp"
+#include "sluice/base/testing/eventually.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class EngineHelp : public engine_words {
+ protected:
+  // On a thread that helps, and ends.
+  template <class F>
+  static void on_a_loop(F f) {
+    std::thread(std::move(f)).join();
+  }
+};
+
+TEST_F(EngineHelp, WhatAHelperCallsIsCommittedWhenItHelps) {
+  (void)e();
+  settle();
+  on_a_loop([&] {
+    e().help();
+    auto one = begin_push({});
+    auto other = begin_push({});
+    EXPECT_FALSE(one.is_ready());
+    EXPECT_FALSE(other.is_ready());
+    e().help();
+    EXPECT_TRUE(one.is_ready());  // by this thread: nobody else was told
+    EXPECT_TRUE(other.is_ready());
+  });
+  EXPECT_EQ(drive.adds(), (std::vector<std::size_t>{2}));
+}
+
+TEST_F(EngineHelp, MuchIsLeftToTheCommittingThread) {
+  (void)e();
+  settle();
+  on_a_loop([&] {
+    e().help();
+    std::vector<future<result<push_receipt>>> all;
+    for (int i = 0; i < 100; ++i) all.push_back(begin_push({}));
+    e().help();
+    for (auto& f : all) EXPECT_TRUE(f.get());
+  });
+}
+
+TEST_F(EngineHelp, WhileSomebodyElseCommitsItOnlySaysThatThereIsMore) {
+  (void)e();
+  settle();
+  drive.hold();
+  auto first = begin_push({});
+  drive.await_held();
+  on_a_loop([&] {
+    e().help();
+    auto later = begin_push({});
+    e().help();
+    EXPECT_FALSE(later.is_ready());
+    drive.let_go();
+    EXPECT_TRUE(later.get());
+  });
+  EXPECT_TRUE(first.get());
+}
+
+TEST_F(EngineHelp, WorkersThatWaitAreServedByAHelpersCommit) {
+  (void)e();
+  auto waits = e().lease({});
+  settle();
+  on_a_loop([&] {
+    e().help();
+    auto pushed = begin_push({});
+    e().help();
+    ASSERT_TRUE(pushed.is_ready());
+    ASSERT_TRUE(waits.is_ready());
+    auto acked = e().ack(waits.get()->front().ref());
+    e().help();
+    EXPECT_TRUE(acked.is_ready());
+  });
+}
+
+TEST_F(EngineHelp, TheCommittingThreadWakesForATimeThatAHelperHasSet) {
+  (void)e();
+  settle();
+  on_a_loop([&] {
+    e().help();
+    auto pushed = begin_push({.run_at = time.now() + milliseconds(500)});
+    e().help();
+    EXPECT_TRUE(pushed.is_ready());
+  });
+  auto waits = e().lease({});
+  settle();
+  EXPECT_FALSE(waits.is_ready());
+  advance(milliseconds(501));
+  EXPECT_TRUE(waits.get());
+}
+
+TEST_F(EngineHelp, ALeaseThatAHelperTookRunsOut) {
+  push_some(1);
+  on_a_loop([&] {
+    e().help();
+    auto taken = e().lease({.lease_for = milliseconds(1000)});
+    e().help();
+    EXPECT_TRUE(taken.get());
+  });
+  advance(milliseconds(1001));
+  sluice::testing::eventually([&] { return e().stats().expired == 1; });
+}
+
+TEST_F(EngineHelp, ADiskThatFailsIsReportedToAHelpersCallers) {
+  (void)e();
+  settle();
+  drive.fails(error_code::io_error);
+  on_a_loop([&] {
+    e().help();
+    auto pushed = begin_push({});
+    e().help();
+    EXPECT_EQ(pushed.get().error().code, error_code::io_error);
+  });
+}
+
+TEST_F(EngineHelp, AnEngineThatStopsAnswersWhatAHelperStaged) {
+  (void)e();
+  settle();
+  on_a_loop([&] {
+    e().help();
+    auto pushed = begin_push({});
+    std::thread([&] { e().stop(); }).join();
+    EXPECT_TRUE(pushed.is_ready());
+    e().help();
+    auto late = begin_push({});
+    EXPECT_EQ(late.get().error().code, error_code::shutting_down);
+  });
+  it.reset();
+  open();
+  EXPECT_EQ(e().queue("default")->counts.ready, 1U);
+}
+
+TEST_F(EngineHelp, HelpersAndOthersTogetherLoseNothing) {
+  (void)e();
+  constexpr int of_each = 2000;
+  const auto loop = [&] {
+    std::vector<future<result<push_receipt>>> all;
+    for (int i = 0; i < of_each; ++i) {
+      all.push_back(begin_push({}));
+      if (i % 3 == 0) e().help();
+    }
+    e().help();
+    for (auto& f : all) EXPECT_TRUE(f.get());
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back(loop);
+  threads.emplace_back([&] {
+    for (int i = 0; i < of_each; ++i) EXPECT_TRUE(begin_push({}).get());
+  });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(e().queue("default")->counts.ready, 3U * of_each);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
