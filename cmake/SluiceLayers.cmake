@@ -4,7 +4,10 @@
 #   SLUICE_TESTS_MAY_USE_<module> what its tests may depend on beside that
 function(sluice_read_layers file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
-  file(STRINGS "${file}" rows REGEX "^[^#]")
+  file(READ "${file}" text)
+  string(REGEX REPLACE "#[^\n]*" "" text "${text}")
+  string(REGEX REPLACE "\n +" " " text "${text}") # a row may go on
+  string(REPLACE "\n" ";" rows "${text}")
   set(modules)
   foreach(row IN LISTS rows)
     if(row MATCHES "^[ \t]*$")

@@ -93,6 +93,8 @@ result<std::uint16_t> http_server::impl::start(engine& jobs) {
     return port.error();
   }
   listener_->accept();
+  // They do not commit for their clients (engine::help): who asks how the server is must be
+  // answered also while the disk is not.
   for (const auto& l : loops_) l->start();
   return *port;
 }

@@ -9,6 +9,13 @@
 #include "sluice/base/this_thread.hpp"
 
 namespace sluice::jobs::net {
+namespace {
+
+// A turn ends also where there is always more to run.
+constexpr int handlers_a_turn = 64;
+
+}  // namespace
+
 loop::loop(std::string thread_name)
     : thread_name_(std::move(thread_name)), keep_(context_.get_executor()), timer_(context_) {}
 
@@ -24,7 +31,11 @@ void loop::start() {
 
 void loop::run() noexcept {
   seam::name_thread(thread_name_);
-  context_.run();
+  while (context_.run_one() != 0) {
+    for (int n = 1; n < handlers_a_turn && context_.poll_one() != 0; ++n) {
+    }
+    if (turn_end_) turn_end_();
+  }
   ended_.set();
 }
 

@@ -47,7 +47,10 @@ class loop : public executor {
   static constexpr std::size_t read_bytes = std::size_t{64} << 10;
 
   explicit loop(std::string thread_name);
-  ~loop();
+  virtual ~loop();
+
+  // Called on the loop's thread whenever it has run what was ready. Before `start`.
+  void at_turn_end(std::function<void()> f) { turn_end_ = std::move(f); }
 
   // Any thread.
   void start();
@@ -89,6 +92,7 @@ class loop : public executor {
   void end_if_over();
 
   const std::string thread_name_;
+  std::function<void()> turn_end_;
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_;
   boost::asio::steady_timer timer_;

@@ -1,5 +1,7 @@
 #include "jobs/net/stream.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
@@ -123,6 +125,8 @@ std::size_t stream::read_tls(char* into, std::size_t size, error_code& ec) {
     has_more_ = ec != asio_error::would_block;
     break;
   }
+  // A buffer that is full may have left some of a record behind, of which the socket knows nothing.
+  if (total == size) has_more_ = SSL_pending(ssl_.get()) > 0;
   ec = {};
   return total;
 }
@@ -139,6 +143,18 @@ std::size_t stream::write_tls(const char* from, std::size_t size, error_code& ec
            ? error_code(asio_error::would_block)
            : error_code(asio_error::connection_reset);
   return 0;
+}
+
+void stream::notice_loss() {
+  const auto set = [this](int level, int option, int value) {
+    // Where it cannot be had, such as on a socket of this machine, it is not needed.
+    (void)::setsockopt(socket_.native_handle(), level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 
 std::string stream::peer_address() const {

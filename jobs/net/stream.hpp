@@ -49,6 +49,9 @@ class stream {
   // The last read has to wait until the socket can be written to.
   bool read_wants_write() const noexcept { return read_wants_write_; }
 
+  // Finds out within about a minute that the other machine is gone, although nothing is sent.
+  void notice_loss();
+
   // Who is at the other end: an address, or "local"; empty: it has gone.
   std::string peer_address() const;
 

@@ -20,7 +20,7 @@ class wire_server::impl {
   explicit impl(options o) : state_(std::move(o)) {}
   ~impl() { stop({}); }
 
-  result<std::vector<std::uint16_t>> start(make_session make);
+  result<std::vector<std::uint16_t>> start(make_session make, std::function<void()> at_turn_end);
   void stop(const wait_limits& limits);
   result<tls_certificate> reload_tls();
   wire_counts counts() const;
@@ -39,7 +39,8 @@ class wire_server::impl {
   bool stopped_ = false;
 };
 
-result<std::vector<std::uint16_t>> wire_server::impl::start(make_session make) {
+result<std::vector<std::uint16_t>> wire_server::impl::start(make_session make,
+                                                            std::function<void()> at_turn_end) {
   check(loops_.empty(), "sluice::jobs::protocol::wire_server", "to be started once");
   make_ = std::move(make);
   if (state_.options.tls) {
@@ -59,6 +60,7 @@ result<std::vector<std::uint16_t>> wire_server::impl::start(make_session make) {
     }
     ports.push_back(*port);
   }
+  for (const auto& l : loops_) l->at_turn_end(at_turn_end);
   for (const auto& l : listeners_) l->accept();
   for (const auto& l : loops_) l->start();
   return ports;
@@ -145,8 +147,9 @@ wire_server::wire_server(options o) {
 }
 wire_server::~wire_server() = default;
 
-result<std::vector<std::uint16_t>> wire_server::start(make_session make) {
-  return impl_->start(std::move(make));
+result<std::vector<std::uint16_t>> wire_server::start(make_session make,
+                                                      std::function<void()> at_turn_end) {
+  return impl_->start(std::move(make), std::move(at_turn_end));
 }
 
 void wire_server::stop(const wait_limits& limits) {

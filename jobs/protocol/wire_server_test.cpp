@@ -27,7 +27,7 @@ using sluice::testing::eventually;
 // What the sessions of a test share with it.
 struct board {
   guarded<std::map<std::string, promise<std::string>>> asked;
-  std::atomic<int> begun{0}, gone{0}, ended_inputs{0}, finished{0}, stopped{0};
+  std::atomic<int> begun{0}, gone{0}, ended_inputs{0}, finished{0}, stopped{0}, said{0};
 };
 
 // say TEXT: TEXT.  ask KEY: what the test answers for KEY.  bulk N, and N bytes: those.
@@ -49,7 +49,10 @@ class echo final : public session {
     std::string_view rest = line.text;
     const std::string_view verb = cut_word(rest);
     if (verb == "bulk") return take_bulk(in, line, *parse_number(rest));
-    if (verb == "say") to_.say(std::string(rest) + "\r\n");
+    if (verb == "say") {
+      to_.say(std::string(rest) + "\r\n");
+      ++board_.said;
+    }
     if (verb == "ask") ask(std::string(rest));
     if (verb == "nap") to_.wake_at(seam::now());
     if (verb == "quit") {
@@ -208,6 +211,26 @@ TEST_F(WireServer, ReadsNoFurtherThanTheRepliesThatMayBeOpen) {
     answer(std::to_string(i), "answer " + std::to_string(i));
     EXPECT_EQ(w.line(), "answer " + std::to_string(i));
   }
+}
+
+TEST_F(WireServer, RepliesThatWaitForAnotherCountAgainstWhatMayBeUnsent) {
+  options_.unsent_bytes_max = 64 << 10;
+  start();
+  auto w = meet();
+  std::string many = "ask a\r\n";
+  for (int i = 0; i < 200; ++i) many += "say " + std::string(1000, 'x') + "\r\n";
+  w.send(many);
+  eventually([&] { return board_.said >= 60; }, "replies to wait");
+  // Whoever comes after has been served: so has what this one sent, as far as it is.
+  for (int i = 0; i < 5; ++i) {
+    auto other = meet();
+    other.send("say done\r\n");
+    EXPECT_EQ(other.line(), "done");
+  }
+  EXPECT_LE(board_.said, 80);
+  answer("a", "A");
+  EXPECT_EQ(w.line(), "A");
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(w.line().size(), 1000U);
 }
 
 TEST_F(WireServer, OneThatDoesNotReadHoldsUpNobodyElse) {
@@ -412,6 +435,11 @@ TEST_F(WireServer, SpeaksTls) {
   w.send("bulk 200000\r\n" + std::string(200'000, 'x') + "\r\nsay secret\r\n");
   EXPECT_EQ(w.line(), "got 200000");
   EXPECT_EQ(w.line(), "secret");
+  // Records that end where what is read at once does not.
+  const std::string long_one = "bulk 65532\r\n" + std::string(65'532, 'x') + "\r\n";
+  w.send(long_one.substr(0, 10));
+  w.send(long_one.substr(10));
+  EXPECT_EQ(w.line(), "got 65532");
   // One that speaks plainly gets nowhere.
   socket_wire plain(port_);
   plain.send("SAY x\r\n");

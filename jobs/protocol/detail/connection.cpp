@@ -36,7 +36,10 @@ connection::~connection() {
 void connection::begin(const wire_server::make_session& make) {
   boost_error ignored;
   client_.socket().non_blocking(true, ignored);
-  if (!is_local_) client_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  if (!is_local_) {
+    client_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+    client_.notice_loss();  // what a worker had is to be given back, also if its machine has burnt
+  }
   session_ = make(*this);
   if (!shaking_) session_->begin();
   loop_.touch(*this);
@@ -173,15 +176,17 @@ void connection::look_at_input() {
   if (replies_.empty() && !look_again_) is_last_ = true;
 }
 
-// A command that is longer than most: it is read on when there is memory for all of it. True: not
-// yet.
+// A command that is longer than most: it is read on when there is memory for all that it may yet
+// become, which of a line is not known. True: not yet.
 bool connection::asks_for_room() {
   const std::size_t needs = session_->needs();
   if (needs <= input_kept_max || room_ == room_state::has) return false;
   if (room_ == room_state::waits) return true;
   check(needs <= server_.options.command_bytes_max, "sluice::jobs::protocol::session",
         "to refuse a command that is too long before it is read");
-  const bool has = server_.commands.take(share_, needs, [&l = loop_, me = std::weak_ptr(self())] {
+  const bool is_line = needs == in_.size() + 1;
+  const std::size_t most = is_line ? server_.options.command_bytes_max : needs;
+  const bool has = server_.commands.take(share_, most, [&l = loop_, me = std::weak_ptr(self())] {
     l.run_soon([me] {
       const auto here = me.lock();
       if (here == nullptr || here->closed_ || here->room_ != room_state::waits) return;
@@ -218,6 +223,7 @@ void connection::answer(std::uint64_t number, std::string_view bytes) {
   if (number != first_reply_) {
     r.bytes = bytes;
     r.is_ready = true;
+    held_bytes_ += bytes.size();
     return;
   }
   const bool was_full = room() == 0;
@@ -227,12 +233,13 @@ void connection::answer(std::uint64_t number, std::string_view bytes) {
     ++first_reply_;
     if (replies_.empty() || !replies_.front().is_ready) break;
     out_.append(replies_.front().bytes);
+    held_bytes_ -= replies_.front().bytes.size();
   } while (true);
   if (was_full || replies_.empty()) look_again_ = true;
 }
 
 std::size_t connection::room() const {
-  if (out_.size() > server_.options.unsent_bytes_max) return 0;
+  if (out_.size() + held_bytes_ > server_.options.unsent_bytes_max) return 0;
   return server_.options.replies_max - std::min(server_.options.replies_max, replies_.size());
 }
 

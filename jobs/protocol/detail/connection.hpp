@@ -115,6 +115,7 @@ class connection final : public net::peer, public client {
   // Writing.
   std::deque<reply> replies_;      // open ones, the first next
   std::uint64_t first_reply_ = 0;  // the number of the first of them
+  std::size_t held_bytes_ = 0;     // of replies that wait for one before them
   net::unsent_bytes out_;
   bool is_writing_ = false;  // waits for the socket
 
