@@ -1,0 +1,88 @@
+// What a beanstalk client says, in pieces of any size, up to an engine that does it.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "fuzz/fuzz_target.hpp"
+#include "jobs/protocol/beanstalk/detail/beanstalk_session.hpp"
+#include "jobs/protocol/beanstalk/detail/tube_name.hpp"
+#include "jobs/protocol/testing/fake_client.hpp"
+#include "jobs/store/memory/memory_store.hpp"
+
+using namespace sluice::jobs;
+using sluice::fuzz::claim;
+
+namespace {
+
+// A server whose tubes and jobs do not add up over the inputs.
+class world {
+ public:
+  world() {
+    auto opened = engine::open(make_memory_store({}), {.time = &time_, .seed = 1});
+    claim(opened.has_value(), "an engine");
+    jobs_ = std::move(*opened);
+    server_ = std::make_unique<beanstalk::server_state>(
+        *jobs_, beanstalk_options{.job_bytes_max = 100, .time = &time_});
+  }
+  ~world() {
+    jobs_.reset();
+    loop_.run_all();
+  }
+
+  void talk(std::string_view input, std::size_t piece, bool drains) {
+    server_->is_draining = drains;
+    const auto who = std::make_shared<testing::fake_client>(loop_, 8);
+    who->begin<beanstalk::beanstalk_session>(*server_);
+    while (!input.empty()) {
+      const std::size_t count = std::min(piece, input.size());
+      who->send(input.substr(0, count));
+      input.remove_prefix(count);
+      loop_.run_all();
+    }
+    who->half_close();
+    while (who->calls() > 0) (void)loop_.run_next();
+    claim(who->is_ended(), "every command to be answered, and then the end");
+    const std::string said = who->take();
+    claim(said.empty() || said.ends_with("\r\n"), "whole replies");
+    who->close();
+    claim(server_->reserved == 0 && server_->waiting == 0 && server_->connections == 0,
+          "that nothing is counted that has gone");
+  }
+
+ private:
+  manual_time time_;
+  sluice::manual_executor loop_;
+  std::unique_ptr<engine> jobs_;
+  std::unique_ptr<beanstalk::server_state> server_;
+};
+
+void parse(std::string_view line) {
+  const beanstalk::command c = beanstalk::parse_command(line);
+  if (c.wrong != beanstalk::command::fault::none) return;
+  claim(line.starts_with(to_string(c.what)), "the verb that stands there");
+  if (c.tube.empty()) return;
+  const auto queue = beanstalk::queue_of(c.tube);
+  if (!queue) return;
+  claim(validate_queue_name(*queue).has_value(), "a queue for a tube");
+  const bool is_plain = c.tube.find(':') == std::string_view::npos;
+  claim(!is_plain || beanstalk::tube_of(*queue) == c.tube, "the tube of its queue");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // The last one is left as it is: at the exit of a program an engine can no longer be stopped.
+  static world* server = nullptr;
+  static unsigned inputs = 0;
+  if (inputs++ % 200 == 0) {
+    delete server;
+    server = new world;
+  }
+
+  std::string_view input = sluice::fuzz::text_of(data, size);
+  const unsigned choice = sluice::fuzz::take_choice(input);
+  parse(input.substr(0, input.find('\r')));
+  server->talk(input, 1 + choice / 2, choice % 2 == 1 && choice > 200);
+  return 0;
+}

@@ -1,0 +1,269 @@
+// put, use, and everything that can be wrong with them.
+#include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using beanstalk_put_test = testing::beanstalk_words;
+using namespace std::chrono_literals;
+
+TEST_F(beanstalk_put_test, APutBecomesAJobOfTheQueue) {
+  ask("put 5 0 10 5\r\nhello\r\n", "INSERTED 1\r\n");
+  const job made = get(1);
+  EXPECT_EQ(made.spec.queue, "default");
+  EXPECT_EQ(made.spec.kind, "beanstalk");
+  EXPECT_EQ(made.spec.args.data, "hello");
+  EXPECT_EQ(made.spec.args.type, content_type::bytes);
+  EXPECT_EQ(made.spec.priority, -5);
+  EXPECT_EQ(made.spec.lease_for, 10s);
+  EXPECT_EQ(made.state, job_state::ready);
+}
+
+TEST_F(beanstalk_put_test, APutIsAnsweredAfterItsCommit) {
+  (void)first();
+  settle();
+  drive.hold();
+  say("put 0 0 10 1\r\na\r\n");
+  drive.await_held();
+  EXPECT_EQ(later_.pending(), 0U);
+  EXPECT_EQ(first().wire().received(), 0U);
+  drive.let_go();
+  expect("INSERTED 1\r\n");
+}
+
+TEST_F(beanstalk_put_test, PutsThatComeTogetherShareACommit) {
+  in_one_commit([&] {
+    std::string many;
+    for (int i = 0; i < 50; ++i) many += "put 0 0 10 1\r\na\r\n";
+    say(many);
+    drive.let_go();
+  });
+  quiet();
+  EXPECT_EQ(drive.adds().back(), 50U);
+  EXPECT_EQ(counts().ready, 50U);
+}
+
+TEST_F(beanstalk_put_test, RepliesComeInTheOrderOfTheCommands) {
+  say("put 0 0 10 1\r\na\r\nuse other\r\nput 0 0 10 1\r\nb\r\nlist-tube-used\r\nfoo\r\n"
+      "put 0 0 10 1\r\nc\r\n");
+  expect(
+      "INSERTED 1\r\nUSING other\r\nINSERTED 2\r\nUSING other\r\nUNKNOWN_COMMAND\r\n"
+      "INSERTED 3\r\n");
+  EXPECT_EQ(get(1).spec.queue, "default");
+  EXPECT_EQ(get(2).spec.queue, "other");
+}
+
+TEST_F(beanstalk_put_test, ADelayedPutWaitsForItsTime) {
+  ask("put 0 30 10 1\r\na\r\n", "INSERTED 1\r\n");
+  EXPECT_EQ(state(1), job_state::scheduled);
+  ask("reserve-with-timeout 0\r\n", "TIMED_OUT\r\n");
+  pass(30s);
+  ask("reserve-with-timeout 0\r\n", "RESERVED 1 1\r\na\r\n");
+}
+
+TEST_F(beanstalk_put_test, ATimeToRunOfZeroIsASecond) {
+  ask("put 0 0 0 1\r\na\r\n", "INSERTED 1\r\n");
+  EXPECT_EQ(get(1).spec.lease_for, 1s);
+}
+
+TEST_F(beanstalk_put_test, TheLargestNumbersAreTaken) {
+  ask("put 4294967295 4294967295 4294967295 1\r\na\r\n", "INSERTED 1\r\n");
+  const job made = get(1);
+  EXPECT_EQ(made.spec.priority, -4294967295);
+  EXPECT_EQ(made.spec.lease_for, limits::duration_max);
+  EXPECT_EQ(made.state, job_state::scheduled);
+}
+
+TEST_F(beanstalk_put_test, ABodyMayBeEmptyOrHaveAnyBytes) {
+  ask("put 0 0 10 0\r\n\r\n", "INSERTED 1\r\n");
+  const std::string body("\0\r\n\xff delete 1\r\n", 15);
+  say("put 0 0 10 15\r\n" + body + "\r\n");
+  expect("INSERTED 2\r\n");
+  EXPECT_EQ(get(2).spec.args.data, body);
+  ask("peek 1\r\n", "FOUND 1 0\r\n\r\n");
+  ask("peek 2\r\n", "FOUND 2 15\r\n" + body + "\r\n");
+}
+
+TEST_F(beanstalk_put_test, ABodyWithoutItsEndIsRefusedAndTheStreamGoesOnBehindIt) {
+  ask("put 0 0 10 5\r\nhelloXXlist-tube-used\r\n", "EXPECTED_CRLF\r\nUSING default\r\n");
+  ask("put 0 0 10 5\r\nhello\rXlist-tube-used\r\n", "EXPECTED_CRLF\r\nUSING default\r\n");
+  ask("put 0 0 10 5\r\nhelloXX\r\n", "EXPECTED_CRLF\r\nUNKNOWN_COMMAND\r\n");
+  EXPECT_FALSE(has(1));
+}
+
+TEST_F(beanstalk_put_test, ABodyThatIsTooBigIsSkippedWithoutBeingKept) {
+  server_options.job_bytes_max = 10;
+  say("put 0 0 10 11\r\n");
+  EXPECT_EQ(first().wire().unread(), 0U);
+  for (int i = 0; i < 11; ++i) {
+    say("x");
+    EXPECT_EQ(first().wire().unread(), 0U);
+  }
+  first().expect_nothing();
+  say("\r\nlist-tube-used\r\n");
+  expect("JOB_TOO_BIG\r\nUSING default\r\n");
+  ask("put 0 0 10 10\r\n0123456789\r\n", "INSERTED 1\r\n");
+  ask("put 0 0 10 4294967295\r\nabc", "");
+  first().expect_nothing();
+}
+
+TEST_F(beanstalk_put_test, ABodyThatIsTooBigAndNeverWholeIsAnsweredAtTheEnd) {
+  auto skips = connect();
+  skips.say("put 0 0 10 70000\r\nabc");
+  skips.wire().half_close();
+  skips.expect("JOB_TOO_BIG\r\n");
+  skips.expect_end();
+  auto late = connect();
+  late.say("put 0 0 10 1\r\na\r\npeek 1\r\nput 0 0 10 70000\r\nabc");
+  late.wire().half_close();
+  late.expect("INSERTED 1\r\nFOUND 1 1\r\na\r\nJOB_TOO_BIG\r\n");
+  late.expect_end();
+}
+
+TEST_F(beanstalk_put_test, ABodyCanComeByteByByte) {
+  for (const char c : std::string("put 0 0 10 5\r\nhello\r\nuse a\r\n")) say({&c, 1});
+  expect("INSERTED 1\r\nUSING a\r\n");
+}
+
+TEST_F(beanstalk_put_test, WhatIsNoNumberIsBadFormat) {
+  for (const char* const wrong : {"put",
+                                  "put ",
+                                  "put 0",
+                                  "put 0 0 10",
+                                  "put 0 0 10 ",
+                                  "put x 0 10 1",
+                                  "put 0 x 10 1",
+                                  "put 0 0 x 1",
+                                  "put 0 0 10 x",
+                                  "put -1 0 10 1",
+                                  "put 0 -1 10 1",
+                                  "put 0 0 -1 1",
+                                  "put 0 0 10 -1",
+                                  "put 4294967296 0 10 1",
+                                  "put 0 4294967296 10 1",
+                                  "put 0 0 4294967296 1",
+                                  "put 0 0 10 4294967296",
+                                  "put 0 0 10 99999999999999999999999",
+                                  "put 0 0 10 1 ",
+                                  "put 0 0 10 1 1",
+                                  "put 0 0 10 1x",
+                                  "put +1 0 10 1",
+                                  "put 0x1 0 10 1",
+                                  "put 1.0 0 10 1"}) {
+    SCOPED_TRACE(wrong);
+    ask(std::string(wrong) + "\r\n", "BAD_FORMAT\r\n");
+  }
+  EXPECT_FALSE(has(1));
+}
+
+TEST_F(beanstalk_put_test, LeadingZerosAndSpacesBeforeNumbersAreTaken) {
+  ask("put 00 000 010 01\r\na\r\n", "INSERTED 1\r\n");
+  ask("put   7  0   10  1\r\na\r\n", "INSERTED 2\r\n");
+  EXPECT_EQ(get(2).spec.priority, -7);
+}
+
+TEST_F(beanstalk_put_test, UseNamesTheTubeOfLaterPuts) {
+  ask("list-tube-used\r\n", "USING default\r\n");
+  ask("use a_b+/;.$()x\r\n", "USING a_b+/;.$()x\r\n");
+  ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
+  EXPECT_EQ(get(1).spec.queue, "a_b:2B/:3B.:24:28:29x");
+  ask("list-tube-used\r\n", "USING a_b+/;.$()x\r\n");
+}
+
+TEST_F(beanstalk_put_test, WhatIsNoTubeIsBadFormat) {
+  for (const std::string& wrong :
+       {std::string("use"), std::string("use "), std::string("use  a"), std::string("use a "),
+        std::string("use a b"), std::string("use -a"), std::string("use a@b"),
+        std::string("use a\0b", 7), "use " + std::string(129, 'a'), "use " + std::string(201, 'a'),
+        "use " + std::string(43, '+')}) {
+    SCOPED_TRACE(wrong);
+    ask(wrong + "\r\n", "BAD_FORMAT\r\n");
+  }
+  ask("use " + std::string(128, 'a') + "\r\n", "USING " + std::string(128, 'a') + "\r\n");
+  ask("use " + std::string(42, '+') + "\r\n", "USING " + std::string(42, '+') + "\r\n");
+}
+
+TEST_F(beanstalk_put_test, AFullQueueIsOutOfMemory) {
+  configure({.capacity_jobs = 1});
+  say("put 0 0 10 1\r\na\r\nput 0 0 10 1\r\nb\r\n");
+  expect("INSERTED 1\r\nOUT_OF_MEMORY\r\n");
+  ask("delete 1\r\n", "DELETED\r\n");
+  ask("put 0 0 10 1\r\nb\r\n", "INSERTED 2\r\n");
+}
+
+TEST_F(beanstalk_put_test, APutThatAQueueDropsIsOutOfMemory) {
+  configure({.capacity_jobs = 1, .when_full = overflow::drop_newest});
+  say("put 0 0 10 1\r\na\r\nput 0 0 10 1\r\nb\r\n");
+  expect("INSERTED 1\r\nOUT_OF_MEMORY\r\n");
+}
+
+TEST_F(beanstalk_put_test, AQueueThatBlocksHoldsThePutUntilThereIsRoom) {
+  configure({.capacity_jobs = 1, .when_full = overflow::block});
+  ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
+  say("put 0 0 10 1\r\nb\r\nlist-tubes\r\n");
+  first().expect_nothing();
+  auto other = connect();
+  other.ask("delete 1\r\n", "DELETED\r\n");
+  expect("INSERTED 2\r\nOK 14\r\n---\n- default\n\r\n");
+}
+
+TEST_F(beanstalk_put_test, APutThatFindsNoRoomInTimeIsOutOfMemory) {
+  server_options.put_wait = 5s;
+  configure({.capacity_jobs = 1, .when_full = overflow::block});
+  ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
+  say("put 0 0 10 1\r\nb\r\n");
+  pass(4s);
+  first().expect_nothing();
+  pass(1s);
+  expect("OUT_OF_MEMORY\r\n");
+}
+
+TEST_F(beanstalk_put_test, AFullDiskIsOutOfMemoryAndAFailingOneAnInternalError) {
+  (void)first();
+  drive.is_full();
+  ask("put 0 0 10 1\r\na\r\n", "OUT_OF_MEMORY\r\n");
+  drive.works();
+  pass(2s);
+  ask("put 0 0 10 1\r\na\r\n", "INSERTED 2\r\n");
+  drive.fails(error_code::io_error);
+  ask("put 0 0 10 1\r\na\r\n", "INTERNAL_ERROR\r\n");
+  drive.works();
+  pass(2s);
+}
+
+TEST_F(beanstalk_put_test, WhileItDrainsPutsAreRefusedAndAllElseGoesOn) {
+  ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
+  server().is_draining = true;
+  say("put 0 0 10 1\r\nb\r\nlist-tube-used\r\nput 0 0 10 1\r\nabc\r\nput 0 0 10 70000\r\n" +
+      std::string(70'000, 'x') + "\r\n");
+  expect("DRAINING\r\nUSING default\r\nEXPECTED_CRLF\r\nUNKNOWN_COMMAND\r\nJOB_TOO_BIG\r\n");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  ask("delete 1\r\n", "DELETED\r\n");
+  EXPECT_EQ(first().value("stats\r\n", "draining"), "true");
+}
+
+TEST_F(beanstalk_put_test, AnEngineThatIsClosedIsDraining) {
+  (void)first();
+  e().close();
+  ask("put 0 0 10 1\r\na\r\n", "DRAINING\r\n");
+}
+
+TEST_F(beanstalk_put_test, AClientThatReadsNoRepliesIsHeldUpAfterSoMany) {
+  auto narrow = connect(4);
+  settle();
+  drive.hold();
+  std::string many;
+  for (int i = 0; i < 10; ++i) many += "put 0 0 10 1\r\na\r\n";
+  narrow.say(many);
+  drive.await_held();
+  EXPECT_EQ(narrow.wire().open_replies(), 4U);
+  EXPECT_GT(narrow.wire().unread(), 0U);
+  drive.let_go();
+  quiet();
+  EXPECT_EQ(narrow.wire().unread(), 0U);
+  EXPECT_EQ(counts().ready, 10U);
+  (void)narrow.wire().take();
+}
+
+}  // namespace
+}  // namespace sluice::jobs

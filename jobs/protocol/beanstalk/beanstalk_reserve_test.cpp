@@ -1,0 +1,349 @@
+// reserve in all its forms, DEADLINE_SOON, and what becomes of reserved jobs.
+#include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using beanstalk_reserve_test = testing::beanstalk_words;
+using namespace std::chrono_literals;
+
+TEST_F(beanstalk_reserve_test, AReserveGivesTheBodyAsItWas) {
+  put("0 0 10", "hello");
+  ask("reserve\r\n", "RESERVED 1 5\r\nhello\r\n");
+  EXPECT_EQ(state(1), job_state::running);
+  ask("delete 1\r\n", "DELETED\r\n");
+  EXPECT_FALSE(has(1));
+  ask("delete 1\r\n", "NOT_FOUND\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, TheMostUrgentJobOfAllWatchedTubesIsFirst) {
+  say("use a\r\nput 10 0 10 1\r\n1\r\nuse b\r\nput 5 0 10 1\r\n2\r\nuse a\r\nput 5 0 10 1\r\n3\r\n"
+      "put 4294967295 0 10 1\r\n4\r\nput 0 0 10 1\r\n5\r\n");
+  expect(
+      "USING a\r\nINSERTED 1\r\nUSING b\r\nINSERTED 2\r\nUSING a\r\nINSERTED 3\r\n"
+      "INSERTED 4\r\nINSERTED 5\r\n");
+  auto worker = connect();
+  worker.ask("watch a\r\nwatch b\r\nignore default\r\n",
+             "WATCHING 2\r\nWATCHING 3\r\nWATCHING 2\r\n");
+  worker.say("reserve\r\nreserve\r\nreserve\r\nreserve\r\nreserve\r\n");
+  worker.expect(
+      "RESERVED 5 1\r\n5\r\nRESERVED 2 1\r\n2\r\nRESERVED 3 1\r\n3\r\n"
+      "RESERVED 1 1\r\n1\r\nRESERVED 4 1\r\n4\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AReserveWaitsForAJobAndHoldsUpWhatComesBehindIt) {
+  say("reserve\r\nlist-tube-used\r\nwatch a\r\n");
+  first().expect_nothing();
+  EXPECT_EQ(server().waiting.load(), 1U);
+  auto producer = connect();
+  EXPECT_EQ(producer.value("stats-tube default\r\n", "current-waiting"), "1");
+  producer.ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
+  expect("RESERVED 1 1\r\na\r\nUSING default\r\nWATCHING 2\r\n");
+  EXPECT_EQ(server().waiting.load(), 0U);
+}
+
+TEST_F(beanstalk_reserve_test, ReservesThatComeTogetherAreServedTogetherAsFarAsThereAreJobs) {
+  say("reserve\r\nreserve\r\nreserve\r\nlist-tube-used\r\n");
+  first().expect_nothing();
+  auto producer = connect();
+  producer.say("put 0 0 10 1\r\na\r\nput 0 0 10 1\r\nb\r\n");
+  producer.expect("INSERTED 1\r\nINSERTED 2\r\n");
+  expect("RESERVED 1 1\r\na\r\nRESERVED 2 1\r\nb\r\n");
+  first().expect_nothing();
+  producer.ask("put 0 0 10 1\r\nc\r\n", "INSERTED 3\r\n");
+  expect("RESERVED 3 1\r\nc\r\nUSING default\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, DeletesAndReservesInTurnAreServedInOrder) {
+  for (int i = 0; i < 6; ++i) put("0 0 10", std::to_string(i));
+  say("reserve\r\nreserve\r\n");
+  expect("RESERVED 1 1\r\n0\r\nRESERVED 2 1\r\n1\r\n");
+  say("delete 1\r\nreserve\r\ndelete 2\r\nreserve\r\ndelete 3\r\nreserve\r\n");
+  expect(
+      "DELETED\r\nRESERVED 3 1\r\n2\r\nDELETED\r\nRESERVED 4 1\r\n3\r\nDELETED\r\n"
+      "RESERVED 5 1\r\n4\r\n");
+  EXPECT_EQ(counts().running, 2U);
+  EXPECT_EQ(counts().ready, 1U);
+}
+
+TEST_F(beanstalk_reserve_test, DeletesThatComeTogetherShareACommit) {
+  for (int i = 0; i < 20; ++i) put("0 0 10", "x");
+  std::string reserves;
+  std::string deletes;
+  for (int i = 1; i <= 20; ++i) {
+    reserves += "reserve\r\n";
+    deletes += "delete " + std::to_string(i) + "\r\n";
+  }
+  say(reserves);
+  quiet();
+  (void)first().wire().take();
+  const std::uint64_t before = e().stats().commits;
+  say(deletes);
+  quiet();
+  std::string answers;
+  for (int i = 0; i < 20; ++i) answers += "DELETED\r\n";
+  EXPECT_EQ(first().wire().take(), answers);
+  EXPECT_EQ(e().stats().acked, 20U);
+  EXPECT_LE(e().stats().commits, before + 2);
+}
+
+TEST_F(beanstalk_reserve_test, ATimeoutOfZeroDoesNotWait) {
+  ask("reserve-with-timeout 0\r\n", "TIMED_OUT\r\n");
+  put("0 0 10", "a");
+  ask("reserve-with-timeout 0\r\nreserve-with-timeout 0\r\n", "RESERVED 1 1\r\na\r\nTIMED_OUT\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ATimeoutEndsTheWait) {
+  say("reserve-with-timeout 5\r\n");
+  pass(4s);
+  first().expect_nothing();
+  pass(1s);
+  expect("TIMED_OUT\r\n");
+  say("reserve-with-timeout 5\r\n");
+  pass(4s);
+  connect().put("0 0 10", "a");
+  expect("RESERVED 1 1\r\na\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ATimeoutBelowZeroIsNone) {
+  say("reserve-with-timeout -1\r\n");
+  pass(1000h);
+  first().expect_nothing();
+  connect().put("0 0 10", "a");
+  expect("RESERVED 1 1\r\na\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, TheLongestTimeoutWaits) {
+  say("reserve-with-timeout 18446744073709551615\r\n");
+  first().expect_nothing();
+  connect().put("0 0 10", "a");
+  expect("RESERVED 1 1\r\na\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AReservedJobThatIsNotEndedInTimeIsReadyAgain) {
+  put("0 0 2", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  auto other = connect();
+  other.say("reserve\r\n");
+  pass(1999ms);
+  other.expect_nothing();
+  pass(1ms);
+  other.expect("RESERVED 1 1\r\na\r\n");
+  ask("delete 1\r\n", "NOT_FOUND\r\n");
+  ask("release 1 0 0\r\nbury 1 0\r\ntouch 1\r\n", "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+  other.ask("delete 1\r\n", "DELETED\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AJobWhoseTimeIsOverCanBeDeletedWhileNobodyHasIt) {
+  put("0 0 1", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  pass(1s);
+  EXPECT_EQ(state(1), job_state::ready);
+  ask("delete 1\r\n", "DELETED\r\n");
+  EXPECT_FALSE(has(1));
+}
+
+TEST_F(beanstalk_reserve_test, InTheLastSecondAReserveThatWouldWaitHearsSo) {
+  put("0 0 1", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  ask("reserve\r\n", "DEADLINE_SOON\r\n");
+  ask("reserve-with-timeout 0\r\n", "DEADLINE_SOON\r\n");
+  ask("reserve-with-timeout 10\r\n", "DEADLINE_SOON\r\n");
+  ask("delete 1\r\n", "DELETED\r\n");
+  ask("reserve-with-timeout 0\r\n", "TIMED_OUT\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ReadyJobsAreGivenInTheLastSecondToo) {
+  put("0 0 1", "a");
+  put("0 0 10", "b");
+  ask("reserve\r\nreserve\r\n", "RESERVED 1 1\r\na\r\nRESERVED 2 1\r\nb\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AWaitEndsWhenTheLastSecondOfAReservedJobBegins) {
+  put("0 0 10", "a");
+  put("0 0 20", "b");
+  ask("reserve\r\nreserve\r\n", "RESERVED 1 1\r\na\r\nRESERVED 2 1\r\nb\r\n");
+  say("reserve\r\n");
+  pass(8999ms);
+  first().expect_nothing();
+  pass(1ms);
+  expect("DEADLINE_SOON\r\n");
+  ask("touch 1\r\n", "TOUCHED\r\n");
+  say("reserve-with-timeout 5\r\n");
+  pass(5s);
+  expect("TIMED_OUT\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AnEndThatIsNoLongerNearDoesNotEndTheWait) {
+  put("0 0 5", "a");
+  put("0 0 60", "b");
+  ask("reserve\r\nreserve\r\n", "RESERVED 1 1\r\na\r\nRESERVED 2 1\r\nb\r\n");
+  ask("delete 1\r\n", "DELETED\r\n");
+  say("reserve-with-timeout 30\r\n");
+  pass(10s);
+  first().expect_nothing();
+  pass(20s);
+  expect("TIMED_OUT\r\n");
+  say("reserve\r\n");
+  pass(29s);
+  expect("DEADLINE_SOON\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AReserveThatOutwaitsItsJobsGetsThemBack) {
+  put("0 0 3", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  say("reserve\r\n");
+  pass(2s);
+  expect("DEADLINE_SOON\r\n");
+  say("reserve\r\n");
+  expect("DEADLINE_SOON\r\n");
+  pass(1s);
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  ask("delete 1\r\n", "DELETED\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, TouchGivesTheTimeToRunAnew) {
+  put("0 0 10", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  for (int i = 0; i < 5; ++i) {
+    pass(9s);
+    ask("touch 1\r\n", "TOUCHED\r\n");
+  }
+  EXPECT_EQ(first().value("stats-job 1\r\n", "time-left"), "10");
+  pass(10s);
+  ask("touch 1\r\n", "NOT_FOUND\r\n");
+  EXPECT_EQ(server().reserved.load(), 0U);
+}
+
+TEST_F(beanstalk_reserve_test, AConnectionThatGoesGivesItsJobsBackAtOnce) {
+  auto worker = connect();
+  for (int i = 0; i < 3; ++i) put("0 0 100", "a");
+  worker.say("reserve\r\nreserve\r\n");
+  worker.expect("RESERVED 1 1\r\na\r\nRESERVED 2 1\r\na\r\n");
+  worker.wire().close();
+  quiet();
+  EXPECT_EQ(counts().ready, 3U);
+  EXPECT_EQ(get(1).attempts, 0U);
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AConnectionThatGoesWhileItWaitsTakesNothing) {
+  auto worker = connect();
+  worker.say("reserve\r\nreserve\r\n");
+  worker.expect_nothing();
+  worker.wire().close();
+  quiet();
+  EXPECT_EQ(server().waiting.load(), 0U);
+  put("0 0 100", "a");
+  quiet();
+  EXPECT_EQ(counts().ready, 1U);
+}
+
+TEST_F(beanstalk_reserve_test, JobsThatCameForReservesThatAreNotReachedAreGivenBack) {
+  for (int i = 0; i < 5; ++i) put("0 0 100", "a");
+  auto narrow = connect(2);
+  settle();
+  drive.hold();
+  narrow.say("use x\r\nput 0 0 9 1\r\na\r\nreserve\r\nreserve\r\nreserve\r\n");
+  drive.await_held();
+  drive.let_go();
+  quiet();
+  narrow.wire().close();
+  quiet();
+  EXPECT_EQ(counts().ready, 5U);
+}
+
+TEST_F(beanstalk_reserve_test, AClientThatSaysNoMoreIsNotLeftWaiting) {
+  auto worker = connect();
+  worker.say("reserve\r\nreserve-with-timeout 10\r\nlist-tube-used\r\n");
+  worker.expect_nothing();
+  worker.wire().half_close();
+  worker.expect("TIMED_OUT\r\nTIMED_OUT\r\nUSING default\r\n");
+  worker.expect_end();
+}
+
+TEST_F(beanstalk_reserve_test, WhatCameBeforeTheEndIsStillDone) {
+  auto producer = connect();
+  producer.say("put 0 0 10 1\r\na\r\nreserve\r\ndelete 1\r\nput 0 0 10 4\r\nab");
+  producer.wire().half_close();
+  producer.expect("INSERTED 1\r\nRESERVED 1 1\r\na\r\nDELETED\r\n");
+  producer.expect_end();
+}
+
+TEST_F(beanstalk_reserve_test, AServerThatStopsEndsTheWait) {
+  auto worker = connect();
+  worker.say("reserve\r\nlist-tube-used\r\n");
+  worker.expect_nothing();
+  worker.wire().finish_up();
+  worker.expect("TIMED_OUT\r\n");
+  worker.expect_end();
+}
+
+TEST_F(beanstalk_reserve_test, AnEngineThatClosesEndsTheConversationsOfThoseWhoHoldNothing) {
+  put("0 0 100", "a");
+  auto holder = connect();
+  holder.ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  auto idle = connect();
+  idle.say("reserve\r\n");
+  holder.say("reserve\r\n");
+  quiet();
+  e().close();
+  idle.expect("TIMED_OUT\r\n");
+  idle.expect_end();
+  holder.expect("TIMED_OUT\r\n");
+  holder.ask("delete 1\r\n", "DELETED\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, TooManyReservedJobsAreOutOfMemory) {
+  options.running_max = 1;
+  put("0 0 100", "a");
+  put("0 0 100", "b");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  ask("reserve\r\n", "OUT_OF_MEMORY\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ReserveJobTakesAJobInAnyStateThatNobodyHas) {
+  put("0 0 10", "ready");
+  put("0 100 10", "delayed");
+  put("0 0 10", "buried");
+  auto other = connect();
+  other.ask("reserve-job 3\r\nbury 3 0\r\n", "RESERVED 3 6\r\nburied\r\nBURIED\r\n");
+  ask("reserve-job 1\r\n", "RESERVED 1 5\r\nready\r\n");
+  ask("reserve-job 2\r\n", "RESERVED 2 7\r\ndelayed\r\n");
+  ask("reserve-job 3\r\n", "RESERVED 3 6\r\nburied\r\n");
+  ask("reserve-job 3\r\n", "NOT_FOUND\r\n");
+  other.ask("reserve-job 1\r\nreserve-job 99\r\nreserve-job 0\r\n",
+            "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+  ask("delete 1\r\ndelete 2\r\ndelete 3\r\n", "DELETED\r\nDELETED\r\nDELETED\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ReserveJobTakesFromTubesThatAreNotWatched) {
+  put("0 0 10", "a");
+  auto other = connect();
+  other.ask("watch x\r\nignore default\r\nreserve-job 1\r\n",
+            "WATCHING 2\r\nWATCHING 1\r\nRESERVED 1 1\r\na\r\n");
+  other.ask("delete 1\r\n", "DELETED\r\n");
+  EXPECT_EQ(first().value("stats-tube default\r\n", "cmd-delete"), "1");
+}
+
+TEST_F(beanstalk_reserve_test, WatchAndIgnoreCountTheTubes) {
+  ask("watch a\r\nwatch a\r\nignore a\r\nignore a\r\nignore default\r\n",
+      "WATCHING 2\r\nWATCHING 2\r\nWATCHING 1\r\nWATCHING 1\r\nNOT_IGNORED\r\n");
+  ask("watch -a\r\nignore -a\r\nwatch\r\nignore\r\n",
+      "BAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n");
+  ask("watch b\r\nwatch c+\r\nlist-tubes-watched\r\n",
+      "WATCHING 2\r\nWATCHING 3\r\nOK 23\r\n---\n- default\n- b\n- c+\n\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ATubeTooManyToWatchIsOutOfMemory) {
+  for (int i = 2; i <= 1000; ++i) {
+    ask("watch t" + std::to_string(i) + "\r\n", "WATCHING " + std::to_string(i) + "\r\n");
+  }
+  ask("watch one-more\r\n", "OUT_OF_MEMORY\r\n");
+  ask("watch t5\r\n", "WATCHING 1000\r\n");
+  put("0 0 10", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+}
+
+}  // namespace
+}  // namespace sluice::jobs

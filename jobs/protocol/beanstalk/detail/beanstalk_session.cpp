@@ -1,0 +1,430 @@
+// Input, puts and reserves; ends of jobs and all else are in session_commands.cpp.
+#include "jobs/protocol/beanstalk/detail/beanstalk_session.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "jobs/protocol/beanstalk/detail/session_words.hpp"
+#include "jobs/protocol/beanstalk/detail/stats.hpp"
+#include "jobs/protocol/frames.hpp"
+
+namespace sluice::jobs::beanstalk {
+namespace {
+
+// Of one client's puts on their way to the engine. A queue that blocks holds its puts up, and so
+// this client, not the server's memory.
+constexpr std::uint64_t put_bytes_max = std::uint64_t{4} << 20;
+constexpr std::size_t granted_bytes_max = std::size_t{1} << 20;
+constexpr std::size_t puts_at_once = 1000;
+constexpr std::size_t reserves_at_once = 1000;
+constexpr milliseconds safety_margin{1000};
+constexpr unix_time no_end{std::numeric_limits<std::int64_t>::max()};
+
+// How many lines like this one come next, with no more than deletes between them: those can be
+// served together.
+std::size_t count_like(std::string_view line, std::string_view after, std::size_t most) {
+  std::size_t count = 0;
+  while (count < most) {
+    const std::size_t end = after.find('\n');
+    if (end == std::string_view::npos) break;
+    const std::string_view next = after.substr(0, end + 1);
+    if (next == line) {
+      ++count;
+    } else if (!next.starts_with("delete ")) {
+      break;
+    }
+    after.remove_prefix(end + 1);
+  }
+  return count;
+}
+
+std::string_view why_refused(const error& why) {
+  switch (why.code) {
+    case error_code::queue_full:
+    case error_code::overloaded:
+    case error_code::disk_full:
+    case error_code::timed_out:
+      return words::out_of_memory;
+    case error_code::too_large:
+      return words::job_too_big;
+    case error_code::shutting_down:
+      return words::draining;
+    default:
+      return words::internal_error;
+  }
+}
+
+}  // namespace
+
+beanstalk_session::beanstalk_session(protocol::client& to, server_state& server)
+    : to_(to),
+      server_(server),
+      address_(to.address()),
+      used_(server.tubes.get("default")),
+      earliest_(no_end) {
+  // A table that is full of tubes in use may have no place for this one.
+  if (used_ == nullptr) used_ = std::make_shared<tube>("default");
+  watched_ = {used_};
+  watched_queues_ = {used_->queue};
+  used_->using_now.fetch_add(1, relaxed);
+  used_->watching.fetch_add(1, relaxed);
+  server_.connections.fetch_add(1, relaxed);
+  server_.connections_total.fetch_add(1, relaxed);
+}
+
+beanstalk_session::~beanstalk_session() {
+  gone();
+}
+
+// Input.
+
+std::size_t beanstalk_session::consume(std::string_view in) {
+  needs_ = 0;
+  std::size_t used = 0;
+  while (used < in.size()) {
+    const std::size_t taken = step(in.substr(used));
+    if (taken == 0) break;
+    used += taken;
+  }
+  flush();
+  if (no_more_input_) end_skip();
+  return used;
+}
+
+std::size_t beanstalk_session::step(std::string_view in) {
+  if (skip_left_ > 0) return skip_body(in);
+  if (in_long_line_) return skip_line(in);
+  if (is_asking_ || is_resting_ || is_over_ || to_.room() == 0) return 0;
+  const auto line = protocol::cut_line(in, line_bytes_max);
+  if (line.is == protocol::line_cut::what::incomplete) return 0;
+  if (line.is == protocol::line_cut::what::too_long) {
+    in_long_line_ = in[line.used - 1] != '\n';
+    server_.bad_commands.fetch_add(1, relaxed);
+    to_.say(words::bad_format);
+    return line.used;
+  }
+  const command c = parse_command(line.text);
+  if (c.wrong != command::fault::none) {
+    server_.bad_commands.fetch_add(1, relaxed);
+    to_.say(c.wrong == command::fault::bad_format ? words::bad_format : words::unknown_command);
+    return line.used;
+  }
+  if (c.what == verb::put) return put(c, line.used, in);
+  if (!may_begin(c)) return 0;
+  server_.count(c.what);
+  run(c, in.substr(0, line.used), in.substr(line.used));
+  return line.used;
+}
+
+std::size_t beanstalk_session::skip_body(std::string_view in) {
+  const std::uint64_t skipped = std::min<std::uint64_t>(skip_left_, in.size());
+  if (skipped == skip_left_) {
+    end_skip();
+  } else {
+    skip_left_ -= skipped;
+  }
+  return static_cast<std::size_t>(skipped);
+}
+
+// At the end of the body, or when the rest of it cannot come.
+void beanstalk_session::end_skip() {
+  if (std::exchange(skip_left_, 0) > 0) to_.answer(skip_reply_, words::job_too_big);
+}
+
+std::size_t beanstalk_session::skip_line(std::string_view in) {
+  const std::size_t end = in.find('\n');
+  if (end == std::string_view::npos) return in.size();
+  in_long_line_ = false;
+  return end + 1;
+}
+
+// Whether what came before has gone far enough for this one.
+bool beanstalk_session::may_begin(const command& c) {
+  switch (c.what) {
+    case verb::use:
+    case verb::watch:
+    case verb::ignore:
+    case verb::list_tube_used:
+    case verb::list_tubes_watched:
+    case verb::quit:
+      return true;
+    default:
+      break;
+  }
+  if (put_calls_ + other_calls_ > 0 || !puts_.empty()) return false;
+  const bool may_overtake_deletes =
+      c.what == verb::reserve || c.what == verb::reserve_with_timeout ||
+      (c.what == verb::delete_ && reserved_.find(c.number) != nullptr);
+  return may_overtake_deletes || (delete_calls_ == 0 && deletes_.empty());
+}
+
+void beanstalk_session::flush() {
+  flush_puts();
+  flush_deletes();
+}
+
+void beanstalk_session::end_of_input() {
+  no_more_input_ = true;
+  end_skip();
+  if (std::exchange(is_resting_, false)) to_.resume();
+  if (is_asking_) call_off_.request_stop();
+}
+
+void beanstalk_session::finish_up() {
+  is_over_ = true;
+  call_off_.request_stop();
+}
+
+void beanstalk_session::gone() {
+  if (std::exchange(is_gone_, true)) return;
+  is_over_ = true;
+  call_off_.request_stop();
+  std::vector<lease_ref> held;
+  for (const reserved_job& each : reserved_.take_all()) held.push_back(each.lease);
+  server_.reserved.fetch_sub(held.size(), relaxed);
+  for (const leased_job& each : granted_) held.push_back(each.ref());
+  granted_.clear();
+  give_back(std::move(held));
+  used_->using_now.fetch_sub(1, relaxed);
+  for (const tube_ptr& each : watched_) each->watching.fetch_sub(1, relaxed);
+  set_waiting(false);
+  server_.connections.fetch_sub(1, relaxed);
+  if (is_producer_) server_.producers.fetch_sub(1, relaxed);
+  if (is_worker_) server_.workers.fetch_sub(1, relaxed);
+}
+
+// Puts.
+
+std::size_t beanstalk_session::put(const command& c, std::size_t line_bytes, std::string_view in) {
+  if (c.bytes > server_.job_bytes_max) {
+    server_.count(c.what);
+    server_.refused.fetch_add(1, relaxed);
+    skip_reply_ = to_.open();
+    skip_left_ = std::uint64_t{c.bytes} + 2;
+    return line_bytes;
+  }
+  const auto body = protocol::cut_bulk(in.substr(line_bytes), c.bytes);
+  if (body.is == protocol::bulk_cut::what::incomplete) {
+    needs_ = line_bytes + c.bytes + 2;
+    return 0;
+  }
+  if (delete_calls_ + other_calls_ > 0 || !deletes_.empty()) return 0;
+  if (put_bytes_ > 0 && put_bytes_ + c.bytes > put_bytes_max) return 0;
+  const std::size_t used = line_bytes + body.used;
+  server_.count(c.what);
+  if (!std::exchange(is_producer_, true)) server_.producers.fetch_add(1, relaxed);
+  if (body.is == protocol::bulk_cut::what::unended) {
+    to_.say(words::expected_crlf);
+    return used;
+  }
+  if (server_.is_draining.load(relaxed)) {
+    server_.refused.fetch_add(1, relaxed);
+    to_.say(words::draining);
+    return used;
+  }
+  puts_.push_back(spec_of(c, body.bytes));
+  put_replies_.push_back(to_.open());
+  put_bytes_ += c.bytes;
+  if (puts_.size() >= puts_at_once) flush_puts();
+  return used;
+}
+
+job_spec beanstalk_session::spec_of(const command& c, std::string_view body) const {
+  job_spec spec;
+  spec.queue = used_->queue;
+  spec.kind = "beanstalk";
+  spec.args.data = body;
+  spec.args.type = content_type::bytes;
+  spec.priority = priority_of(c.pri);
+  if (c.delay > 0) spec.run_at = server_.time.now() + std::chrono::seconds(c.delay);
+  spec.lease_for = duration_of(std::max(c.ttr, std::uint32_t{1}));
+  spec.retry = server_.retry;
+  return spec;
+}
+
+void beanstalk_session::flush_puts() {
+  if (puts_.empty()) return;
+  ++put_calls_;
+  std::vector<job_spec> specs = std::exchange(puts_, {});
+  std::vector<reply> replies = std::exchange(put_replies_, {});
+  puts_.reserve(specs.size());  // the next ones are likely as many
+  put_replies_.reserve(replies.size());
+  std::uint64_t bytes = 0;
+  for (const job_spec& each : specs) bytes += each.args.data.size();
+  const wait_limits limits(deadline::after(server_.put_wait, server_.time.timers()),
+                           to_.gone_token());
+  to_.when_done(server_.jobs.push_many(std::move(specs), bulk::each, limits),
+                [this, bytes, to = std::move(replies),
+                 in = used_](settled<std::vector<result<push_receipt>>> ended) {
+                  --put_calls_;
+                  put_bytes_ -= bytes;
+                  puts_ended(to, *in, std::move(ended));
+                });
+}
+
+void beanstalk_session::puts_ended(const std::vector<reply>& to, tube& in,
+                                   settled<std::vector<result<push_receipt>>> ended) {
+  std::uint64_t accepted = 0;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (!ended) {
+      to_.answer(to[i], words::internal_error);
+      continue;
+    }
+    const result<push_receipt>& each = ended.value()[i];
+    if (each && each->what == push_receipt::fate::accepted) {
+      ++accepted;
+      answer_number(to[i], "INSERTED ", each->id);
+    } else {
+      to_.answer(to[i], each ? words::out_of_memory : why_refused(each.error()));
+    }
+  }
+  in.total_jobs.fetch_add(accepted, relaxed);
+  server_.refused.fetch_add(to.size() - accepted, relaxed);
+}
+
+// Reserves.
+
+void beanstalk_session::reserve(const command& c, std::string_view line, std::string_view after) {
+  if (!std::exchange(is_worker_, true)) server_.workers.fetch_add(1, relaxed);
+  while (!granted_.empty()) {
+    leased_job next = std::move(granted_.back());
+    granted_.pop_back();
+    // A client that reads slowly may have let its time run out: somebody else has it.
+    if (next.until > server_.time.now()) return hand_over(to_.open(), std::move(next));
+  }
+  asking_ = to_.open();
+  is_asking_ = true;
+  ask_max_ = 1 + count_like(line, after, std::min(to_.room(), reserves_at_once - 1));
+  ask_until_ = time_point::max();
+  if (c.what == verb::reserve_with_timeout && !c.is_endless) {
+    const auto now = server_.time.timers().now();
+    const milliseconds wait = duration_of(c.number);
+    ask_until_ = wait == milliseconds(0) ? time_point::min() : now + wait;
+  }
+  if (no_more_input_) ask_until_ = time_point::min();
+  ask();
+}
+
+void beanstalk_session::ask() {
+  do {
+    clock& timers = server_.time.timers();
+    time_point until = ask_until_;
+    if (reserved_.empty()) {
+      earliest_ = no_end;
+    } else {
+      const unix_time now = server_.time.now();
+      if (earliest_ - safety_margin <= now) earliest_ = first_end();
+      if (earliest_ < no_end) {
+        until = std::min(until, timers.now() + (earliest_ - safety_margin - now));
+      }
+    }
+    const wait_limits limits(deadline::at(until, timers),
+                             no_more_input_ ? std::stop_token() : call_off_.get_token());
+    auto answer = server_.jobs.lease({.queues = watched_queues_,
+                                      .pick = lease_request::order::urgent,
+                                      .max = ask_max_,
+                                      .worker = address_},
+                                     limits);
+    if (!answer.is_ready()) {
+      set_waiting(true);
+      to_.when_done(std::move(answer), [this](settled<result<leased>> ended) {
+        result<leased> got = ended ? std::move(ended).value()
+                                   : error{error_code::io_error, "the engine has gone", 0};
+        if (!asked(std::move(got))) ask();
+      });
+      return;
+    }
+    if (asked(answer.get())) return;
+  } while (true);
+}
+
+// What a client has not read takes no more memory than this, besides one job.
+void beanstalk_session::give_back_beyond(std::size_t bytes_max) {
+  std::size_t bytes = 0;
+  std::size_t kept = 0;
+  while (kept < granted_.size() && (kept == 0 || bytes < bytes_max)) {
+    bytes += granted_[kept++].it->spec.args.data.size();
+  }
+  std::vector<lease_ref> rest;
+  for (std::size_t i = kept; i < granted_.size(); ++i) rest.push_back(granted_[i].ref());
+  granted_.resize(kept);
+  if (!rest.empty()) give_back(std::move(rest));
+}
+
+bool beanstalk_session::asked(result<leased> got) {
+  if (got) {
+    is_asking_ = false;
+    set_waiting(false);
+    if (is_gone_) {
+      std::vector<lease_ref> held;
+      for (const leased_job& each : *got) held.push_back(each.ref());
+      give_back(std::move(held));
+      return true;
+    }
+    granted_ = *std::move(got);
+    give_back_beyond(granted_bytes_max);
+    std::ranges::reverse(granted_);
+    leased_job first = std::move(granted_.back());
+    granted_.pop_back();
+    hand_over(asking_, std::move(first));
+    return true;
+  }
+  const error_code why = got.error().code;
+  std::string_view says = words::internal_error;
+  if (why == error_code::timed_out) {
+    earliest_ = first_end();
+    if (earliest_ < no_end && earliest_ - safety_margin <= server_.time.now()) {
+      says = words::deadline_soon;
+      server_.deadline_soon.fetch_add(1, relaxed);
+    } else if (ask_until_ <= server_.time.timers().now()) {
+      says = words::timed_out;
+    } else {
+      return false;  // the job whose end was near is no longer reserved
+    }
+  } else if (why == error_code::stopped || why == error_code::shutting_down) {
+    says = words::timed_out;
+  } else if (why == error_code::overloaded) {
+    says = words::out_of_memory;
+  }
+  if (says == words::timed_out) server_.timed_out.fetch_add(1, relaxed);
+  is_asking_ = false;
+  set_waiting(false);
+  to_.answer(asking_, says);
+  // Who holds nothing has nothing left to do here.
+  if (why == error_code::shutting_down && reserved_.empty()) {
+    is_over_ = true;
+    to_.end();
+  }
+  return true;
+}
+
+void beanstalk_session::set_waiting(bool is) {
+  if (std::exchange(is_waiting_, is) == is) return;
+  for (const tube_ptr& each : watched_) {
+    is ? each->waiting.fetch_add(1, relaxed) : each->waiting.fetch_sub(1, relaxed);
+  }
+  is ? server_.waiting.fetch_add(1, relaxed) : server_.waiting.fetch_sub(1, relaxed);
+}
+
+unix_time beanstalk_session::first_end() {
+  const std::size_t before = reserved_.size();
+  const unix_time first = reserved_.forget_ended(server_.time.now());
+  server_.reserved.fetch_sub(before - reserved_.size(), relaxed);
+  return first;
+}
+
+void beanstalk_session::hand_over(reply to, leased_job job) {
+  const auto from = std::ranges::find(watched_queues_, job.it->spec.queue);
+  reserved_job mine{job.ref(), job.until, nullptr};
+  if (from != watched_queues_.end()) {
+    mine.from = watched_[static_cast<std::size_t>(from - watched_queues_.begin())];
+  } else {  // reserve-job takes from any
+    mine.from = server_.tubes.find(job.it->spec.queue);
+  }
+  earliest_ = std::min(earliest_, job.until);
+  if (reserved_.insert(std::move(mine))) server_.reserved.fetch_add(1, relaxed);
+  answer_job(to, "RESERVED ", *job.it);
+}
+
+}  // namespace sluice::jobs::beanstalk

@@ -1,0 +1,145 @@
+#include "jobs/protocol/beanstalk/detail/command.hpp"
+
+#include "jobs/protocol/beanstalk/detail/tube_name.hpp"
+#include "jobs/protocol/frames.hpp"
+
+namespace sluice::jobs::beanstalk {
+namespace {
+
+// What stands behind the verb.
+enum class shape : std::uint8_t {
+  nothing,
+  id,
+  tube,
+  put,         // pri delay ttr bytes
+  release,     // id pri delay
+  bury,        // id pri
+  timeout,     // seconds, with a sign
+  pause_tube,  // tube delay
+};
+
+struct entry {
+  std::string_view name;
+  shape says;
+};
+
+// In the order of `verb`, which has the most frequent ones first.
+constexpr std::array<entry, verb_count> verbs = {{
+    {"put", shape::put},
+    {"reserve", shape::nothing},
+    {"delete", shape::id},
+    {"reserve-with-timeout", shape::timeout},
+    {"reserve-job", shape::id},
+    {"release", shape::release},
+    {"bury", shape::bury},
+    {"touch", shape::id},
+    {"use", shape::tube},
+    {"watch", shape::tube},
+    {"ignore", shape::tube},
+    {"peek", shape::id},
+    {"peek-ready", shape::nothing},
+    {"peek-delayed", shape::nothing},
+    {"peek-buried", shape::nothing},
+    {"kick", shape::id},
+    {"kick-job", shape::id},
+    {"stats", shape::nothing},
+    {"stats-job", shape::id},
+    {"stats-tube", shape::tube},
+    {"list-tubes", shape::nothing},
+    {"list-tube-used", shape::nothing},
+    {"list-tubes-watched", shape::nothing},
+    {"pause-tube", shape::pause_tube},
+    {"quit", shape::nothing},
+}};
+
+// Reads what stands behind a verb, from the front: each call takes one thing with the spaces before
+// it, and says whether it was there.
+class arguments {
+ public:
+  explicit arguments(std::string_view rest) noexcept : rest_(rest) {}
+
+  template <class Number>
+  bool number(Number& into) noexcept {
+    if (!skip_spaces()) return false;
+    const auto value = protocol::parse_number(word(), static_cast<Number>(~Number{0}));
+    into = static_cast<Number>(value.value_or(0));
+    return value.has_value();
+  }
+  bool timeout(std::uint64_t& seconds, bool& is_negative) noexcept {
+    if (!skip_spaces()) return false;
+    std::string_view text = word();
+    is_negative = text.starts_with('-');
+    if (is_negative) text.remove_prefix(1);
+    const auto value = protocol::parse_number(text);
+    seconds = value.value_or(0);
+    return value.has_value();
+  }
+  bool tube(std::string_view& into) noexcept {
+    if (!rest_.starts_with(' ')) return false;
+    rest_.remove_prefix(1);
+    into = word();
+    return is_tube_name(into);
+  }
+  bool end() const noexcept { return rest_.empty(); }
+
+ private:
+  bool skip_spaces() noexcept {
+    if (!rest_.starts_with(' ')) return false;
+    do {
+      rest_.remove_prefix(1);
+    } while (rest_.starts_with(' '));
+    return true;
+  }
+  std::string_view word() noexcept {
+    const std::string_view all = rest_.substr(0, rest_.find(' '));
+    rest_.remove_prefix(all.size());
+    return all;
+  }
+
+  std::string_view rest_;
+};
+
+bool read(arguments& w, shape what, command& c) noexcept {
+  switch (what) {
+    case shape::nothing:
+      return true;
+    case shape::id:
+      return w.number(c.number);
+    case shape::tube:
+      return w.tube(c.tube);
+    case shape::put:
+      return w.number(c.pri) && w.number(c.delay) && w.number(c.ttr) && w.number(c.bytes);
+    case shape::release:
+      return w.number(c.number) && w.number(c.pri) && w.number(c.delay);
+    case shape::bury:
+      return w.number(c.number) && w.number(c.pri);
+    case shape::timeout:
+      return w.timeout(c.number, c.is_endless);
+    case shape::pause_tube:
+      return w.tube(c.tube) && w.number(c.delay);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view to_string(verb v) noexcept {
+  return verbs[static_cast<std::size_t>(v)].name;
+}
+
+command parse_command(std::string_view line) noexcept {
+  command c;
+  const std::string_view name = line.substr(0, line.find(' '));
+  for (std::size_t i = 0; i < verbs.size(); ++i) {
+    if (verbs[i].name != name) continue;
+    c.what = static_cast<verb>(i);
+    arguments rest(line.substr(name.size()));
+    const bool is_whole = read(rest, verbs[i].says, c) && rest.end();
+    c.wrong = is_whole ? command::fault::none : command::fault::bad_format;
+    return c;
+  }
+  c.wrong = command::fault::unknown_command;
+  return c;
+}
+
+}  // namespace sluice::jobs::beanstalk

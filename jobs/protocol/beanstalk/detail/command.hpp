@@ -1,0 +1,67 @@
+#pragma once
+
+// One line of a beanstalk client, understood: which command, and what it says.
+//
+// Pure: a line in, a value out, nothing kept. A line that is no command of the protocol is
+// UNKNOWN_COMMAND; one that is, but does not say what that command must, is BAD_FORMAT. Numbers are
+// digits alone, and any number of spaces may stand before one, as with beanstalkd.
+//
+//     const command c = parse_command("release 7 100 30");
+//     c.what == verb::release && c.number == 7 && c.pri == 100 && c.delay == 30
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::jobs::beanstalk {
+
+inline constexpr std::size_t line_bytes_max = 224;  // with its end
+
+enum class verb : std::uint8_t {
+  put,
+  reserve,
+  delete_,
+  reserve_with_timeout,
+  reserve_job,
+  release,
+  bury,
+  touch,
+  use,
+  watch,
+  ignore,
+  peek,
+  peek_ready,
+  peek_delayed,
+  peek_buried,
+  kick,
+  kick_job,
+  stats,
+  stats_job,
+  stats_tube,
+  list_tubes,
+  list_tube_used,
+  list_tubes_watched,
+  pause_tube,
+  quit,
+};
+inline constexpr std::size_t verb_count = 25;
+std::string_view to_string(verb v) noexcept;  // "reserve-with-timeout"
+
+struct command {
+  enum class fault : std::uint8_t { none, bad_format, unknown_command };
+
+  verb what = verb::quit;
+  fault wrong = fault::none;  // not none: nothing else counts
+  bool is_endless = false;    // reserve-with-timeout: a timeout below zero is none
+  std::uint64_t number = 0;   // an id, the bound of kick, the timeout of reserve-with-timeout
+  std::uint32_t pri = 0;
+  std::uint32_t delay = 0;
+  std::uint32_t ttr = 0;
+  std::uint32_t bytes = 0;  // of a put's body
+  std::string_view tube{};  // points into the line
+};
+
+command parse_command(std::string_view line) noexcept;
+
+}  // namespace sluice::jobs::beanstalk

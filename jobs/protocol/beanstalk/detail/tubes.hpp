@@ -1,0 +1,80 @@
+#pragma once
+
+// What is counted of tubes and of single jobs beside what the engine knows: who uses and watches a
+// tube, how often it was named, how often a job was given back.
+//
+// In memory, since the start, and bounded: a tube that nobody uses, watches or holds a job of is
+// forgotten when there are too many; of jobs the newest are kept. Any thread may call anything;
+// counts are relaxed throughout: they order nothing.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "jobs/model/job.hpp"
+#include "sluice/base/atomic.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs::beanstalk {
+
+struct tube {
+  explicit tube(std::string queue_name);
+
+  const std::string queue;  // what the engine calls it
+  const std::string name;   // what clients call it
+  atomic<std::uint64_t> using_now{0}, watching{0}, waiting{0};
+  atomic<std::uint64_t> total_jobs{0}, deletes{0}, pauses{0};
+  atomic<std::uint64_t> pause_seconds{0};  // that were last asked for
+};
+using tube_ptr = std::shared_ptr<tube>;
+
+class tube_table {
+ public:
+  explicit tube_table(std::size_t most = 100'000) : most_(most) {}
+
+  // Makes it if need be; null: there are too many.
+  tube_ptr get(std::string_view queue);
+  tube_ptr find(std::string_view queue) const;
+  // Those that somebody uses or watches.
+  std::vector<tube_ptr> in_use() const;
+  std::size_t size() const;
+
+ private:
+  using map = std::unordered_map<std::string_view, tube_ptr>;  // a key is its tube's own name
+
+  const std::size_t most_;
+  guarded<map> tubes_;
+};
+
+// What became of a job that the engine does not keep.
+struct job_note {
+  std::uint64_t releases = 0;
+  std::uint64_t kicks = 0;
+  std::uint32_t delay_s = 0;  // of its last release
+};
+
+class job_notes {
+ public:
+  explicit job_notes(std::size_t most = 100'000) : most_(most) {}
+
+  void released(job_id id, std::uint32_t delay_s);
+  void kicked(job_id id);
+  std::optional<job_note> find(job_id id) const;
+
+ private:
+  struct kept {
+    std::unordered_map<job_id, job_note> notes;
+    std::deque<job_id> order;  // the oldest first
+  };
+  job_note& note_of(kept& k, job_id id);
+
+  const std::size_t most_;
+  guarded<kept> kept_;
+};
+
+}  // namespace sluice::jobs::beanstalk
