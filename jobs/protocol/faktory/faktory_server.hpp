@@ -68,7 +68,8 @@ class faktory_server {
     std::string state{};  // empty, quiet, terminate
   };
   std::vector<worker> workers() const;
-  // Tells a worker at its next beat; every worker with an empty wid. False: there is none.
+  // Tells a worker at its next beat; every worker with an empty wid. From now on it gets no jobs.
+  // False: there is none.
   bool quiet(const std::string& wid);
   bool terminate(const std::string& wid);
 

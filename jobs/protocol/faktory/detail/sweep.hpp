@@ -1,0 +1,44 @@
+#pragma once
+
+// Does one thing to every job of a state that a filter lets through: MUTATE, and the removal of a
+// queue's jobs.
+//
+// Goes in pages, each done before the next is read, so that memory stays bounded however many jobs
+// there are; jobs that come meanwhile may or may not be among them. Jobs in the server's own queues
+// are left alone.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "jobs/engine/engine.hpp"
+#include "jobs/protocol/session.hpp"
+
+namespace sluice::jobs::faktory {
+
+// Queues in which the server keeps what it has to do itself: no command of a client empties them.
+inline bool is_servers_own(std::string_view queue) {
+  return queue.starts_with("sluice/");
+}
+
+struct sweep_request {
+  enum class act : std::uint8_t { kill, requeue, discard };
+  act what = act::discard;
+  list_request which{};                    // queue, state, kind
+  std::unordered_set<std::string> jids{};  // empty: any
+  std::string pattern{};                   // of the whole job's text; empty: any
+};
+
+// Calls `then` on the client's loop when all is done, or with the first reason why it is not. A job
+// that is no longer as it was found is left alone: that is none.
+void begin_sweep(engine& jobs, protocol::client& on, sweep_request what,
+                 std::function<void(void_result)> then);
+
+// As Redis matches keys: * is anything, ? one byte, [abc], [^a] and [a-z] one of several, \ takes
+// the next byte as it is.
+bool matches(std::string_view pattern, std::string_view text);
+
+}  // namespace sluice::jobs::faktory

@@ -1,0 +1,41 @@
+#include "jobs/protocol/faktory/detail/tracked_jobs.hpp"
+
+#include <mutex>
+
+namespace sluice::jobs::faktory {
+
+void tracked_jobs::saw(const std::string& jid, job_id id, unix_time now) {
+  if (max_ == 0) return;
+  const std::lock_guard hold(mutex_);
+  const auto [at, is_new] = entries_.try_emplace(jid);
+  at->second = {id, now, {}};
+  if (!is_new) return;
+  oldest_.push_back(&at->first);
+  if (oldest_.size() <= max_) return;
+  entries_.erase(entries_.find(*oldest_.front()));
+  oldest_.pop_front();
+}
+
+void tracked_jobs::saw_end(const std::string& jid, job_state how, unix_time now) {
+  const std::lock_guard hold(mutex_);
+  if (const auto found = entries_.find(jid); found != entries_.end()) {
+    found->second.ended = how;
+    found->second.changed_at = now;
+  }
+}
+
+void tracked_jobs::saw_change(const std::string& jid, unix_time now) {
+  const std::lock_guard hold(mutex_);
+  if (const auto found = entries_.find(jid); found != entries_.end()) {
+    found->second.changed_at = now;
+  }
+}
+
+std::optional<tracked_jobs::entry> tracked_jobs::find(const std::string& jid) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = entries_.find(jid);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace sluice::jobs::faktory

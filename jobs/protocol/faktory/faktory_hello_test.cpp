@@ -1,0 +1,158 @@
+// Who may speak, and how a conversation begins and ends.
+
+#include "jobs/protocol/faktory/detail/sha256.hpp"
+#include "jobs/protocol/faktory/testing/faktory_words.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class FaktoryHello : public faktory_words {
+ protected:
+  // Connects to a server with a password, and gives the salt that was sent.
+  std::string greeted_salt(speaker& s) {
+    const std::string hi = s.hear();
+    EXPECT_TRUE(hi.starts_with(R"(+HI {"v":2,"i":3000,"s":")")) << hi;
+    return member(hi, "s").substr(1, 32);
+  }
+  static std::string hello_with(const std::string& hash) {
+    return R"(HELLO {"v":2,"pwdhash":")" + hash + "\"}";
+  }
+};
+
+TEST_F(FaktoryHello, AServerWithoutAPasswordAsksForNone) {
+  auto& s = connect();
+  EXPECT_EQ(s.hear(), R"(+HI {"v":2})");
+  EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
+}
+
+TEST_F(FaktoryHello, APasswordHashIsSha256TakenAgainAndAgain) {
+  EXPECT_EQ(faktory::password_hash("abcde123", "123", 3),
+            "ef646abadf4ffba660d9bbb8de8e45576970de917b4c9da8cad96b49e64636d9");
+  EXPECT_EQ(faktory::password_hash("a", "bc", 1),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST_F(FaktoryHello, TheRightPasswordIsLetIn) {
+  wire_options.password = "secret";
+  auto& s = connect();
+  const std::string salt = greeted_salt(s);
+  EXPECT_EQ(s.ask(hello_with(faktory::password_hash("secret", salt, 3000))), "+OK");
+  EXPECT_EQ(s.ask(push_line("abcdefgh")), "+OK");
+}
+
+TEST_F(FaktoryHello, AWrongPasswordEndsTheConnection) {
+  wire_options.password = "secret";
+  auto& s = connect();
+  const std::string salt = greeted_salt(s);
+  EXPECT_EQ(s.ask(hello_with(faktory::password_hash("Secret", salt, 3000))),
+            "-ERR Invalid password");
+  EXPECT_TRUE(s.wire().is_ended());
+  auto& none = connect();
+  (void)greeted_salt(none);
+  EXPECT_EQ(none.ask(R"(HELLO {"v":2})"), "-ERR Invalid password");
+  EXPECT_TRUE(none.wire().is_ended());
+  EXPECT_EQ(all().counts.bad_passwords.load(relaxed), 2U);
+}
+
+TEST_F(FaktoryHello, EveryConnectionHasASaltOfItsOwn) {
+  wire_options.password = "secret";
+  const std::string one = greeted_salt(connect());
+  const std::string other = greeted_salt(connect());
+  EXPECT_NE(one, other);
+  auto& s = connect();
+  (void)greeted_salt(s);
+  EXPECT_EQ(s.ask(hello_with(faktory::password_hash("secret", one, 3000))),
+            "-ERR Invalid password");
+}
+
+TEST_F(FaktoryHello, ANewPasswordIsForConnectionsFromThenOn) {
+  wire_options.password = "old";
+  auto& s = connect();
+  const std::string salt = greeted_salt(s);
+  all().password.with([](std::string& p) { p = "new"; });
+  EXPECT_EQ(s.ask(hello_with(faktory::password_hash("old", salt, 3000))), "+OK");
+  auto& later = connect();
+  const std::string fresh = greeted_salt(later);
+  EXPECT_EQ(later.ask(hello_with(faktory::password_hash("new", fresh, 3000))), "+OK");
+}
+
+TEST_F(FaktoryHello, AnotherVersionIsRefused) {
+  auto& s = connect();
+  (void)s.hear();
+  EXPECT_EQ(s.ask(R"(HELLO {"v":3})"), "-ERR this server speaks version 2 of the protocol, not 3");
+  EXPECT_EQ(s.ask(R"(HELLO {})"), "-ERR this server speaks version 2 of the protocol, not 0");
+  EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
+}
+
+TEST_F(FaktoryHello, NothingElseIsAllowedBefore) {
+  auto& s = connect();
+  (void)s.hear();
+  for (const std::string verb : {"PUSH", "PUSHB", "FETCH", "ACK", "FAIL", "BEAT", "INFO", "FLUSH",
+                                 "END", "QUEUE", "MUTATE", "TRACK", "BATCH"}) {
+    EXPECT_EQ(s.ask(verb + " {}"), "-ERR " + verb + " is not allowed before HELLO");
+  }
+  EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
+}
+
+TEST_F(FaktoryHello, ItIsSaidOnce) {
+  EXPECT_EQ(client().ask(R"(HELLO {"v":2})"), "-ERR HELLO was said already");
+}
+
+TEST_F(FaktoryHello, WhatIsNotJsonIsToldWhere) {
+  auto& s = connect();
+  (void)s.hear();
+  EXPECT_EQ(s.ask("HELLO"), "-ERR line 1, column 1: expected an object, found the end of the text");
+  EXPECT_EQ(
+      s.ask(R"(HELLO {"v":"2"})"),
+      "-ERR v: expected a whole number from 0 to 9223372036854775807, found a string (line 1, "
+      "column 6)");
+}
+
+TEST_F(FaktoryHello, ItMustComeInTime) {
+  auto& s = connect();
+  (void)s.hear();
+  pass(1999ms);
+  EXPECT_FALSE(s.wire().is_ended());
+  pass(1ms);
+  EXPECT_EQ(s.hear(), "-ERR HELLO did not come in time");
+  EXPECT_TRUE(s.wire().is_ended());
+}
+
+TEST_F(FaktoryHello, ThenThereIsAllTheTimeInTheWorld) {
+  auto& s = client();
+  pass(24h);
+  EXPECT_EQ(s.ask(push_line("abcdefgh")), "+OK");
+}
+
+TEST_F(FaktoryHello, EndIsAnsweredAndEndsTheConnection) {
+  auto& s = client();
+  EXPECT_EQ(s.ask("END now"), "-ERR END takes no arguments");
+  EXPECT_EQ(s.ask("END"), "+OK");
+  EXPECT_TRUE(s.wire().is_ended());
+}
+
+TEST_F(FaktoryHello, AnUnknownVerbIsNamed) {
+  auto& s = client();
+  EXPECT_EQ(s.ask("JUMP high"), "-ERR Unknown command JUMP");
+  EXPECT_EQ(s.ask("push {}"), "-ERR Unknown command push");
+  EXPECT_EQ(s.ask(""), "-ERR Unknown command ");
+  EXPECT_EQ(s.ask(std::string(100, 'X')), "-ERR Unknown command " + std::string(40, 'X'));
+}
+
+TEST_F(FaktoryHello, AWorkerIsShownWithWhatItSaid) {
+  auto& w = worker("w-1");
+  const auto shown = all().crew.list();
+  ASSERT_EQ(shown.size(), 1U);
+  EXPECT_EQ(shown[0].wid, "w-1");
+  EXPECT_EQ(shown[0].hostname, "h");
+  EXPECT_EQ(shown[0].pid, 7);
+  EXPECT_EQ(shown[0].labels, std::vector<std::string>{"a"});
+  EXPECT_EQ(shown[0].since, time.now());
+  (void)client();
+  EXPECT_EQ(all().crew.list().size(), 1U);
+  w.wire().hang_up();
+  EXPECT_TRUE(all().crew.list().empty());
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing

@@ -1,0 +1,126 @@
+#include "jobs/protocol/faktory/faktory_server.hpp"
+
+#include <utility>
+
+#include "jobs/protocol/faktory/detail/faktory_session.hpp"
+#include "jobs/protocol/faktory/detail/shared_state.hpp"
+#include "sluice/base/check.hpp"
+
+namespace sluice::jobs {
+
+class faktory_server::impl {
+ public:
+  explicit impl(faktory_options o) : options_(std::move(o)), wire_(options_.wire) {
+    check(options_.hash_iterations > 0, "sluice::jobs::faktory_server",
+          "a password to be hashed at least once");
+  }
+  ~impl() { wire_.stop(); }
+
+  result<std::vector<std::uint16_t>> start(engine& jobs) {
+    check(all_ == nullptr, "sluice::jobs::faktory_server::start", "to be called once");
+    all_ = std::make_unique<faktory::shared_state>(options_, jobs);
+    return wire_.start(
+        [this](protocol::client& to) {
+          return std::make_unique<faktory::faktory_session>(*all_, to);
+        },
+        [&jobs] { jobs.help(); });
+  }
+
+  void use_password(std::string password) {
+    if (all_ == nullptr) {
+      options_.password = std::move(password);
+    } else {
+      all_->password.with([&](std::string& p) { p = std::move(password); });
+    }
+  }
+
+  faktory::shared_state* all() { return all_.get(); }
+  protocol::wire_server& wire() { return wire_; }
+
+ private:
+  faktory_options options_;
+  std::unique_ptr<faktory::shared_state> all_;  // set by start, outlives the sessions
+  protocol::wire_server wire_;
+};
+
+faktory_server::faktory_server(faktory_options o) : impl_(std::make_unique<impl>(std::move(o))) {}
+faktory_server::~faktory_server() = default;
+
+result<std::vector<std::uint16_t>> faktory_server::start(engine& jobs) {
+  return impl_->start(jobs);
+}
+
+void faktory_server::close_intake() {
+  if (impl_->all() == nullptr) return;
+  impl_->all()->is_closed.store(true, relaxed);
+  impl_->all()->crew.tell_newcomers("terminate");
+  (void)impl_->all()->crew.tell("", "terminate");
+}
+
+void faktory_server::stop(const wait_limits& limits) {
+  impl_->wire().stop(limits);
+}
+
+result<tls_certificate> faktory_server::reload_tls() {
+  return impl_->wire().reload_tls();
+}
+
+void faktory_server::use_password(std::string password) {
+  impl_->use_password(std::move(password));
+}
+
+std::vector<faktory_server::worker> faktory_server::workers() const {
+  if (impl_->all() == nullptr) return {};
+  return impl_->all()->crew.list();
+}
+
+bool faktory_server::quiet(const std::string& wid) {
+  return impl_->all() != nullptr && impl_->all()->crew.tell(wid, "quiet");
+}
+
+bool faktory_server::terminate(const std::string& wid) {
+  return impl_->all() != nullptr && impl_->all()->crew.tell(wid, "terminate");
+}
+
+protocol::wire_counts faktory_server::counts() const {
+  return impl_->wire().counts();
+}
+
+void faktory_server::write_metrics(std::string& out) const {
+  const auto family = [&](std::string_view name, std::string_view type, std::string_view help,
+                          std::uint64_t value) {
+    const std::string whole = "sluice_faktory_" + std::string(name);
+    out += "# HELP " + whole + ' ' + std::string(help) + "\n# TYPE " + whole + ' ' +
+           std::string(type) + '\n' + whole + ' ' + std::to_string(value) + '\n';
+  };
+  const protocol::wire_counts wire = counts();
+  family("connections", "gauge", "Connections that are open.", wire.open);
+  family("connections_total", "counter", "Connections since the start.", wire.accepted);
+  family("connections_refused_total", "counter", "Connections that were one too many.",
+         wire.refused);
+  family("connection_timeouts_total", "counter", "Connections that were closed for being too slow.",
+         wire.timeouts);
+  family("received_bytes_total", "counter", "Bytes from clients.", wire.bytes_in);
+  family("sent_bytes_total", "counter", "Bytes to clients.", wire.bytes_out);
+  if (impl_->all() == nullptr) return;
+  const faktory::command_counts& did = impl_->all()->counts;
+  const faktory::workers::totals crew = impl_->all()->crew.count();
+  family("workers", "gauge", "Workers that have said who they are.", crew.workers);
+  family("workers_lost_total", "counter", "Workers that stopped beating.", crew.lost);
+  family("fetched_jobs", "gauge", "Jobs that workers hold.", crew.jobs);
+  family("commands_total", "counter", "Commands.", did.commands.load(relaxed));
+  family("errors_total", "counter", "Commands that were answered with an error.",
+         did.errors.load(relaxed));
+  family("bad_passwords_total", "counter", "HELLOs with a wrong password.",
+         did.bad_passwords.load(relaxed));
+  family("pushed_total", "counter", "Jobs pushed.", did.pushed.load(relaxed));
+  family("fetched_total", "counter", "Jobs fetched.", did.fetched.load(relaxed));
+  family("acked_total", "counter", "Jobs acked.", did.acked.load(relaxed));
+  family("failed_total", "counter", "Jobs failed by their workers.", did.failed.load(relaxed));
+  family("expired_total", "counter", "Jobs fetched after their expires_at, and dropped.",
+         did.expired.load(relaxed));
+  family("given_back_total", "counter", "Jobs of workers that went or were lost.",
+         did.given_back.load(relaxed));
+}
+
+}  // namespace sluice::jobs

@@ -1,0 +1,302 @@
+// Workers: their connections, their beats, and their failures.
+
+#include "jobs/protocol/faktory/testing/faktory_words.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class FaktoryWorker : public faktory_words {
+ protected:
+  void push_some_jids(int count) {
+    auto& c = client();
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(c.ask(push_line("job-000" + std::to_string(i))), "+OK");
+    }
+  }
+  std::string beat(speaker& s, const std::string& wid, const std::string& more = "") {
+    return s.ask(R"(BEAT {"wid":")" + wid + "\"" + more + "}");
+  }
+  std::string fail_job(speaker& s, const std::string& jid) {
+    return s.ask(R"(FAIL {"jid":")" + jid +
+                 R"(","errtype":"IOError","message":"no net","backtrace":["a:1","b:2"]})");
+  }
+};
+
+TEST_F(FaktoryWorker, OneConnectionFetchesAndAnotherAcks) {
+  push_some_jids(1);
+  auto& one = worker("w");
+  auto& two = worker("w");
+  EXPECT_EQ(jid_in(one.ask("FETCH")), "\"job-0000\"");
+  EXPECT_EQ(two.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+  EXPECT_EQ(counts().unfinished(), 0U);
+}
+
+TEST_F(FaktoryWorker, ItKeepsItsJobsUntilItsLastConnectionGoes) {
+  push_some_jids(3);
+  auto& one = worker("w");
+  auto& two = worker("w");
+  auto& other = worker("x");
+  (void)one.ask("FETCH");
+  (void)one.ask("FETCH");
+  (void)other.ask("FETCH");
+  EXPECT_EQ(all().crew.list().at(0).running, 2U);
+  one.wire().hang_up();
+  settle();
+  EXPECT_EQ(counts().running, 3U);
+  two.wire().hang_up();
+  settle();
+  EXPECT_EQ(counts().running, 1U);
+  EXPECT_EQ(counts().ready, 2U);
+  EXPECT_EQ(all().counts.given_back.load(relaxed), 2U);
+  // It did not fail: it goes on as if nobody had had it.
+  const std::string again = other.ask("FETCH");
+  EXPECT_EQ(member(again, "failure"), "(none)");
+}
+
+TEST_F(FaktoryWorker, OneThatStopsBeatingGivesItsJobsBack) {
+  push_some_jids(1);
+  auto& w = worker("w");
+  EXPECT_EQ(beat(w, "w"), "+OK");
+  (void)w.ask("FETCH");
+  pass(59s);
+  EXPECT_EQ(counts().running, 1U);
+  EXPECT_EQ(beat(w, "w"), "+OK");
+  pass(59s);
+  EXPECT_EQ(counts().running, 1U);
+  pass(2s);
+  EXPECT_EQ(counts().ready, 1U);
+  EXPECT_TRUE(all().crew.list().empty());
+  EXPECT_EQ(w.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+  EXPECT_EQ(counts().ready, 1U);
+  // And comes back when it beats.
+  EXPECT_EQ(beat(w, "w"), "+OK");
+  EXPECT_EQ(all().crew.list().size(), 1U);
+}
+
+TEST_F(FaktoryWorker, ABeatOverAnyConnectionCountsForAll) {
+  push_some_jids(1);
+  auto& one = worker("w");
+  auto& two = worker("w");
+  EXPECT_EQ(beat(one, "w"), "+OK");
+  (void)one.ask("FETCH");
+  for (int i = 0; i < 5; ++i) {
+    pass(40s);
+    EXPECT_EQ(beat(two, "w"), "+OK");
+  }
+  EXPECT_EQ(counts().running, 1U);
+  pass(70s);
+  EXPECT_EQ(counts().ready, 1U);
+}
+
+TEST_F(FaktoryWorker, OneIsLostThoughTheConnectionThatBeatHasGone) {
+  push_some_jids(1);
+  auto& one = worker("w");
+  auto& two = worker("w");
+  (void)two.ask("FETCH");
+  pass(30s);
+  EXPECT_EQ(beat(one, "w"), "+OK");
+  one.wire().hang_up();
+  pass(31s);
+  EXPECT_EQ(counts().running, 1U);
+  pass(30s);
+  EXPECT_EQ(counts().ready, 1U);
+}
+
+TEST_F(FaktoryWorker, OneThatNeverBeatHasItsWholeReservation) {
+  push_some_jids(1);
+  auto& w = worker("w");
+  (void)w.ask("FETCH");
+  pass(29min);
+  EXPECT_EQ(counts().running, 1U);
+  pass(1min + 1s);
+  EXPECT_EQ(counts().retrying, 1U);
+}
+
+TEST_F(FaktoryWorker, ABeatDoesNotExtendAReservation) {
+  EXPECT_EQ(client().ask(push_line("12345678", R"("reserve_for":60)")), "+OK");
+  auto& w = worker("w");
+  (void)w.ask("FETCH");
+  pass(30s);
+  EXPECT_EQ(beat(w, "w"), "+OK");
+  pass(31s);
+  EXPECT_EQ(counts().retrying, 1U);
+}
+
+TEST_F(FaktoryWorker, ABeatNamesAWorkerThatIsThere) {
+  auto& c = client();
+  EXPECT_EQ(beat(c, "nobody"), "-ERR Unknown worker nobody");
+  EXPECT_EQ(c.ask("BEAT {}"), "-ERR the field \"wid\" is missing");
+  EXPECT_EQ(c.ask("BEAT"), "-ERR line 1, column 1: expected an object, found the end of the text");
+}
+
+TEST_F(FaktoryWorker, OneIsToldToBeQuietAndToEnd) {
+  auto& w = worker("w");
+  auto& x = worker("x");
+  EXPECT_TRUE(all().crew.tell("w", "quiet"));
+  EXPECT_FALSE(all().crew.tell("nobody", "quiet"));
+  EXPECT_EQ(beat(x, "x"), "+OK");
+  EXPECT_EQ(beat(w, "w"), R"(+{"state":"quiet"})");
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet","rss_kb":1000)"), "+OK");
+  EXPECT_EQ(all().crew.list().at(0).rss_kb, 1000U);
+  EXPECT_EQ(all().crew.list().at(0).state, "quiet");
+  EXPECT_TRUE(all().crew.tell("", "terminate"));
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), R"(+{"state":"terminate"})");
+  EXPECT_EQ(beat(x, "x"), R"(+{"state":"terminate"})");
+  EXPECT_TRUE(all().crew.tell("w", "quiet"));  // too late
+  EXPECT_EQ(beat(w, "w"), R"(+{"state":"terminate"})");
+}
+
+TEST_F(FaktoryWorker, OneThatIsQuietByItselfIsShownSo) {
+  auto& w = worker("w");
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), "+OK");
+  EXPECT_EQ(all().crew.list().at(0).state, "quiet");
+}
+
+TEST_F(FaktoryWorker, WhatOneDoesByItselfIsNeverOrderedOfIt) {
+  auto& w = worker("w");
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), "+OK");
+  EXPECT_EQ(beat(w, "w"), "+OK");
+  EXPECT_EQ(all().crew.list().at(0).state, "");
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"terminate")"), "+OK");
+  EXPECT_EQ(all().crew.list().at(0).state, "terminate");
+  EXPECT_TRUE(all().crew.tell("w", "quiet"));  // it was never told to end
+  EXPECT_EQ(beat(w, "w"), R"(+{"state":"quiet"})");
+}
+
+TEST_F(FaktoryWorker, OneThatWasToldToBeQuietGetsNoMoreJobs) {
+  push_some_jids(2);
+  auto& w = worker("w");
+  EXPECT_EQ(jid_in(w.ask("FETCH")), "\"job-0000\"");
+  EXPECT_TRUE(all().crew.tell("w", "quiet"));
+  w.send("FETCH");
+  pass(milliseconds(1999));
+  EXPECT_EQ(w.wire().open_replies(), 1U);
+  pass(milliseconds(2));
+  EXPECT_EQ(w.hear(), "$-1");
+  EXPECT_EQ(counts().ready, 1U);
+  EXPECT_EQ(w.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+  EXPECT_EQ(jid_in(worker("x").ask("FETCH")), "\"job-0001\"");
+}
+
+TEST_F(FaktoryWorker, AFailureIsFollowedByAnotherAttempt) {
+  push_some_jids(1);
+  auto& w = worker();
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "job-0000"), "+OK");
+  EXPECT_EQ(counts().retrying, 1U);
+  pass(14s);
+  EXPECT_EQ(counts().retrying, 1U);
+  pass(31s);  // 15 and up to 29 seconds after the first failure
+  const std::string job = w.ask("FETCH");
+  EXPECT_EQ(member(job, "retry_count"), "0");
+  EXPECT_EQ(member(job, "remaining"), "25");
+  EXPECT_EQ(member(job, "failed_at"), "\"2026-01-01T00:00:00.000Z\"");
+  EXPECT_EQ(member(job, "message"), "\"no net\"");
+  EXPECT_EQ(member(job, "errtype"), "\"IOError\"");
+  EXPECT_EQ(member(job, "backtrace"), R"(["a:1","b:2"])");
+  EXPECT_EQ(fail_job(w, "job-0000"), "+OK");
+  pass(1min + 20s);  // 16 and up to 58 seconds
+  EXPECT_EQ(member(w.ask("FETCH"), "retry_count"), "1");
+}
+
+TEST_F(FaktoryWorker, WhatFailsTooOftenIsDead) {
+  auto& w = worker();
+  EXPECT_EQ(w.ask(push_line("12345678", R"("retry":1)")), "+OK");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "12345678"), "+OK");
+  pass(1min);
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "12345678"), "+OK");
+  EXPECT_EQ(counts().dead, 1U);
+}
+
+TEST_F(FaktoryWorker, WithoutARetryItIsDiscarded) {
+  auto& w = worker();
+  EXPECT_EQ(w.ask(push_line("12345678", R"("retry":0)")), "+OK");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "12345678"), "+OK");
+  settle();
+  EXPECT_TRUE(list_all({}).empty());
+}
+
+TEST_F(FaktoryWorker, WithARetryOfMinusOneItIsDeadAtOnce) {
+  auto& w = worker();
+  EXPECT_EQ(w.ask(push_line("12345678", R"("retry":-1)")), "+OK");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "12345678"), "+OK");
+  EXPECT_EQ(counts().dead, 1U);
+}
+
+TEST_F(FaktoryWorker, AFailureMaySayLittleOrSayItOddly) {
+  push_some_jids(3);
+  auto& w = worker();
+  (void)w.ask("FETCH");
+  (void)w.ask("FETCH");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(w.ask(R"(FAIL {"jid":"job-0000"})"), "+OK");
+  EXPECT_EQ(w.ask(R"(FAIL {"jid":"job-0001","errtype":1234,"message":null,"backtrace":null})"),
+            "+OK");
+  EXPECT_EQ(w.ask(R"(FAIL {"jid":"job-0002","backtrace":"one line","more":[]})"), "+OK");
+  const auto jobs = list_all({});
+  EXPECT_EQ(jobs.at(1).errors.at(0).type, "1234");
+  EXPECT_EQ(jobs.at(2).errors.at(0).backtrace, "one line");
+}
+
+TEST_F(FaktoryWorker, AJobSaysHowManyLinesOfABacktraceAreKept) {
+  auto& w = worker();
+  EXPECT_EQ(w.ask(push_line("one-line", R"("backtrace":1)")), "+OK");
+  EXPECT_EQ(w.ask(push_line("no-line-1", R"("backtrace":0)")), "+OK");
+  (void)w.ask("FETCH");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "one-line"), "+OK");
+  EXPECT_EQ(fail_job(w, "no-line-1"), "+OK");
+  const auto jobs = list_all({});
+  EXPECT_EQ(jobs.at(0).errors.at(0).backtrace, "a:1");
+  EXPECT_EQ(jobs.at(1).errors.at(0).backtrace, "");
+}
+
+// Workers try again for ever what was answered with an error.
+TEST_F(FaktoryWorker, AFailureOfAJobThatNobodyHoldsIsFine) {
+  push_some_jids(1);
+  auto& w = worker();
+  EXPECT_EQ(fail_job(w, "nobody-knows"), "+OK");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "job-0000"), "+OK");
+  EXPECT_EQ(fail_job(w, "job-0000"), "+OK");
+  EXPECT_EQ(all().counts.failed.load(relaxed), 1U);
+  EXPECT_EQ(w.ask("FAIL {}"), "-ERR the field \"jid\" is missing");
+}
+
+TEST_F(FaktoryWorker, AJobOfAnotherApiIsRetriedAsItSays) {
+  push({.kind = "k", .retry = {.attempts_max = 2, .first = 1s, .jitter = 0}});
+  auto& w = worker();
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "sluice-00000001"), "+OK");
+  pass(1s);
+  EXPECT_EQ(jid_in(w.ask("FETCH")), "\"sluice-00000001\"");
+}
+
+TEST_F(FaktoryWorker, AFailureThatTheDiskRefusesCanBeTriedAgain) {
+  push_some_jids(1);
+  auto& w = worker();
+  (void)w.ask("FETCH");
+  drive.fails(error_code::io_error);
+  EXPECT_TRUE(fail_job(w, "job-0000").starts_with("-ERR "));
+  drive.works();
+  pass(2s);
+  EXPECT_EQ(fail_job(w, "job-0000"), "+OK");
+  EXPECT_EQ(counts().retrying, 1U);
+}
+
+TEST_F(FaktoryWorker, WhileItClosesItMayFinishWhatItHas) {
+  push_some_jids(2);
+  auto& w = worker("w");
+  (void)w.ask("FETCH");
+  (void)w.ask("FETCH");
+  all().is_closed.store(true, relaxed);
+  EXPECT_EQ(w.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+  EXPECT_EQ(fail_job(w, "job-0001"), "+OK");
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
