@@ -32,6 +32,7 @@ struct serve_arguments {
   server_options server;
   std::string program = "sluice";  // how this was started, for lines to be pasted
   std::string port_file;           // empty: none
+  std::string user;                // to become first; empty: as it is
   bool quiet = false;              // no banner
   config_sources from;             // where `server` came from, to be read again
   bool check_config = false;       // only show what is effective
@@ -212,7 +213,8 @@ struct no_command {
   std::string text;  // help, or what is wrong and where help is
 };
 
-// argv[0] is the program. Flags come before the environment, the environment before defaults.
+// argv[0] is the program; one that is called beanstalkd is `sluice beanstalkd`. Flags come before
+// the environment, the environment before defaults.
 std::variant<arguments, no_command> parse_arguments(int argc, const char* const* argv);
 
 }  // namespace sluice::jobs::cli

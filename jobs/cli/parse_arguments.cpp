@@ -60,6 +60,7 @@ class command_line {
     app_.footer(exit_codes);
     app_.get_formatter()->column_width(34);
     add_serve();
+    add_beanstalkd_command(commands_);
     add_job_commands(commands_);
     add_work_commands(commands_);
     add_queue_commands(commands_);
@@ -127,6 +128,7 @@ void command_line::add_serve() {
                     "  sluice serve\n"
                     "  sluice serve --data /var/lib/sluice --listen 127.0.0.1:8000\n"
                     "  sluice serve --memory --log-json\n"
+                    "  sluice serve --beanstalk :11300 --faktory :7419\n"
                     "Ctrl-C or SIGTERM ends it when the workers have finished; a second one at "
                     "once.",
                     [this] { return finish_serve(); });
@@ -136,7 +138,7 @@ void command_line::add_serve() {
       ->type_name("FILE");
   for (const config_key& key : config_keys()) add_setting(c, key);
   c.add_option("--port", serve_port_, "the port of --listen; 0: any that is free");
-  c.add_option("--port-file", serve_.port_file, "write the port there, once it listens")
+  c.add_option("--port-file", serve_.port_file, "write the ports there, once it listens")
       ->type_name("FILE");
   c.add_flag("--check-config", serve_.check_config, "show what is set, and by what, and end");
   c.add_flag("-q,--quiet", serve_.quiet, "do not say on standard output how to use it");
@@ -203,7 +205,12 @@ command_description command_line::describe_commands() const {
 }  // namespace
 
 std::variant<arguments, no_command> parse_arguments(int argc, const char* const* argv) {
-  return command_line().parse(argc, argv);
+  constexpr const char* alias = "beanstalkd";
+  const std::string_view name = argc > 0 ? argv[0] : "";
+  if (name.substr(name.rfind('/') + 1) != alias) return command_line().parse(argc, argv);
+  std::vector<const char*> words(argv, argv + argc);
+  words.insert(words.begin() + 1, alias);
+  return command_line().parse(static_cast<int>(words.size()), words.data());
 }
 
 command_description describe_program() {

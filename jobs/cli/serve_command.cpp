@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "jobs/cli/become_user.hpp"
 #include "jobs/cli/commands.hpp"
 #include "jobs/server/config.hpp"
 #include "jobs/server/server.hpp"
@@ -13,14 +14,20 @@ namespace sluice::jobs::cli {
 namespace {
 
 // Under another name first: whoever waits for the file finds it whole.
-void_result write_port(const std::string& file, std::uint16_t port) {
+void_result write_ports(const std::string& file, const server& of, bool has_http) {
+  std::string text = has_http ? std::to_string(of.port()) + "\n" : "";
+  const auto add = [&](const char* name, std::uint16_t port) {
+    if (port != 0) text += std::string(name) + " " + std::to_string(port) + "\n";
+  };
+  add("beanstalk", of.beanstalk_port());
+  add("faktory", of.faktory_port());
   const std::string unfinished = file + ".new";
   std::FILE* out = std::fopen(unfinished.c_str(), "we");
-  const bool written = out != nullptr && std::fprintf(out, "%d\n", int{port}) > 0;
+  const bool written = out != nullptr && std::fputs(text.c_str(), out) >= 0;
   const bool closed = out != nullptr && std::fclose(out) == 0;
   if (written && closed && std::rename(unfinished.c_str(), file.c_str()) == 0) return done{};
   return error{error_code::io_error,
-               "cannot write the port to " + file + ": " + std::strerror(errno)};
+               "cannot write the ports to " + file + ": " + std::strerror(errno)};
 }
 
 exit_code code_for_store(const error& why) {
@@ -36,7 +43,12 @@ int run(const serve_arguments& what, const console& to) {
   }
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more is no reason to end
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that write
-  signal_watch signals({SIGTERM, SIGINT, SIGHUP});
+  if (!what.user.empty()) {
+    if (auto changed = become_user(what.user); !changed) {
+      return static_cast<int>(to.complain(changed.error()));
+    }
+  }
+  signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1});
   auto server = server::open(what.server);
   if (!server) {
     return static_cast<int>(to.complain(code_for_store(server.error()), server.error().message));
@@ -52,7 +64,7 @@ int run(const serve_arguments& what, const console& to) {
     [[maybe_unused]] const auto shown = to.flush();
   }
   if (!what.port_file.empty()) {
-    if (auto written = write_port(what.port_file, (*server)->port()); !written) {
+    if (auto written = write_ports(what.port_file, **server, what.server.serves_http); !written) {
       return static_cast<int>(to.complain(written.error()));
     }
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <sstream>
 #include <string>
 
 #include "jobs/cli/testing/program.hpp"
@@ -49,21 +50,26 @@ TEST(ServeService, HasAConfigurationThatIsFineAlsoWithWhatItSuggests) {
   EXPECT_EQ(as_it_is.code, 0) << as_it_is.err;
   EXPECT_NE(as_it_is.out.find("sluice.toml:"), std::string::npos) << as_it_is.out;
 
-  // Every table that is commented out; the secret's file is nobody's here.
+  // Every table that is commented out, and no words; the files of secrets are nobody's here.
   const temporary_folder folder;
-  std::string all = text_of(packaging + "sluice.toml");
-  const std::size_t tables = all.find("# [tls]");
-  ASSERT_NE(tables, std::string::npos);
-  for (auto at = all.find("# ", tables); at != std::string::npos; at = all.find("# ", at)) {
-    all.erase(at, 2);
+  std::istringstream lines(text_of(packaging + "sluice.toml"));
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_suggested = line.starts_with("# ") &&
+                              (line.starts_with("# [") || line.find(" = ") != std::string::npos);
+    all += (is_suggested ? line.substr(2) : line) + "\n";
   }
-  const std::string secret = "secret_file = \"/etc/sluice/delivery.secret\"";
-  ASSERT_NE(all.find(secret), std::string::npos);
-  all.erase(all.find(secret), secret.size());
+  for (const std::string secret : {"secret_file = \"/etc/sluice/delivery.secret\"",
+                                   "password_file = \"/etc/sluice/faktory.password\""}) {
+    ASSERT_NE(all.find(secret), std::string::npos) << secret;
+    all.erase(all.find(secret), secret.size());
+  }
   const std::string file = make_file(folder, "all.toml", all);
   const ended with_all = run_sluice({"serve", "--check-config", "--config", file});
   EXPECT_EQ(with_all.code, 0) << with_all.err;
-  EXPECT_NE(with_all.out.find("cron nightly-report"), std::string::npos) << with_all.out;
+  for (const char* set : {"cron nightly-report", "127.0.0.1:11300", "127.0.0.1:7419"}) {
+    EXPECT_NE(with_all.out.find(set), std::string::npos) << with_all.out;
+  }
 }
 
 }  // namespace

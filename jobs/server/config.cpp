@@ -98,6 +98,18 @@ result<std::string> read_text(const std::string& file, std::string_view what) {
   return text;
 }
 
+// A secret in a file of its own, which only this user may read.
+result<std::string> read_secret_file(const std::string& file, std::string_view what) {
+  struct stat found {};
+  if (::stat(file.c_str(), &found) == 0 && (found.st_mode & 077U) != 0) {
+    return error{error_code::invalid, "others can read " + file + "; run: chmod 600 " + file};
+  }
+  auto text = read_text(file, what);
+  if (!text) return text.error();
+  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
+  return text;
+}
+
 // ---- the file
 
 bool has_type(const config_key& key, const toml_value& value) {
@@ -231,22 +243,15 @@ class file_reader {
     note(key, value);
   }
 
-  // A secret in a file of its own, which only this user may read.
   void read_secret(const toml_value& value) {
     if (value.what != type::string) {
       return problems_.add(value, "delivery", "secret_file", ": expected a string");
     }
     const std::string file = from_folder(value.text);
-    struct stat found {};
-    if (::stat(file.c_str(), &found) == 0 && (found.st_mode & 077U) != 0) {
-      return problems_.add(value, "delivery", "secret_file",
-                           ": others can read " + file + "; run: chmod 600 " + file);
-    }
-    auto text = read_text(file, "secret");
+    auto text = read_secret_file(file, "secret");
     if (!text) {
       return problems_.add(value, "delivery", "secret_file", ": " + text.error().message);
     }
-    while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
     const config_key& key = *find_config_key("delivery.secret");
     if (!into_.options.delivery.secret.empty()) {
       return problems_.add(value, "delivery", "secret_file",
@@ -323,6 +328,24 @@ void apply_others(configuration& c, const config_sources& sources, std::string& 
   }
 }
 
+// Whatever named the file: flag, environment or configuration.
+void_result read_faktory_password(configuration& c) {
+  faktory_settings& it = c.options.faktory;
+  if (it.password_file.empty()) return done{};
+  const auto index =
+      static_cast<std::size_t>(find_config_key("faktory.password_file") - config_keys().data());
+  const std::string& from = c.settings[index].from;
+  const auto wrong = [&](const std::string& why) {
+    return error{error_code::invalid, from + ": faktory.password_file: " + why};
+  };
+  if (!it.password.empty()) return wrong("there is a password already; which of them?");
+  auto text = read_secret_file(it.password_file, "password");
+  if (!text) return wrong(text.error().message);
+  if (text->empty()) return wrong(it.password_file + " is empty");
+  it.password = *std::move(text);
+  return done{};
+}
+
 }  // namespace
 
 void_result apply_config_text(configuration& into, std::string_view text, std::string_view name,
@@ -347,6 +370,7 @@ result<configuration> load_configuration(const config_sources& sources) {
   }
   apply_others(c, sources, wrong);
   if (!wrong.empty()) return error{error_code::invalid, std::move(wrong)};
+  if (auto read = read_faktory_password(c); !read) return read.error();
   if (auto valid = validate(c.options); !valid) return valid.error();
   const auto keys = config_keys();
   for (std::size_t i = 0; i < keys.size(); ++i) {

@@ -71,6 +71,29 @@ void_result set_listen(o& x, std::string_view text) {
   return done{};
 }
 
+// Of what is off unless it is told where to listen: no address turns it off again.
+void_result set_place(std::optional<listen_address>& into, std::string_view text,
+                      std::uint16_t usual_port) {
+  into.reset();
+  if (text.empty()) return done{};
+  auto address = parse_listen_address(text, {.port = usual_port});
+  if (!address) return goes_on(": " + address.error().message);
+  into = *std::move(address);
+  return done{};
+}
+
+void_result set_beanstalk(o& x, std::string_view text) {
+  return set_place(x.beanstalk.listen, text, 11300);
+}
+
+void_result set_faktory(o& x, std::string_view text) {
+  return set_place(x.faktory.listen, text, 7419);
+}
+
+std::string text_of(const std::optional<listen_address>& place) {
+  return place ? to_string(*place) : "";
+}
+
 constexpr std::string_view sync_words = "full|interval|off";
 constexpr std::string_view level_words = "debug|info|warn|error|off";
 
@@ -149,6 +172,41 @@ std::vector<config_key> make_keys() {
        [](o& x) -> std::vector<std::string>& { return x.http.hosts; }},
       {"http.insecure", "--insecure-http", "listen beyond this machine without TLS", k::flag,
        [](o& x) -> bool& { return x.http.insecure_http; }},
+
+      {"beanstalk.listen", "--beanstalk",
+       "where to listen for clients of beanstalkd: HOST:PORT; off without it", k::custom,
+       custom{set_beanstalk, [](const o& x) { return text_of(x.beanstalk.listen); }}, 0, 0,
+       "HOST:PORT"},
+      {"beanstalk.socket", "--beanstalk-socket", "a unix socket for them, also without a port",
+       k::path, [](o& x) -> text { return x.beanstalk.socket; }},
+      {"beanstalk.job_max", "--beanstalk-job-max", "bytes of one job that they put", k::size,
+       [](o& x) -> number { return x.beanstalk.job_bytes_max; }, 1, limits::args_bytes_max},
+      {"beanstalk.max_connections", "--beanstalk-max-connections", "their connections at a time",
+       k::count, [](o& x) -> number { return x.beanstalk.connections_max; }, 1, 1'000'000},
+      {"beanstalk.threads", "--beanstalk-threads", "threads that serve them", k::count,
+       [](o& x) -> number { return x.beanstalk.threads; }, 1, 256},
+      {"beanstalk.tls", "--beanstalk-tls", "speak TLS on their port, with tls.cert", k::flag,
+       [](o& x) -> bool& { return x.beanstalk.tls; }},
+      {"beanstalk.open", "--beanstalk-open",
+       "listen for them beyond this machine, although their protocol asks nobody who they are",
+       k::flag, [](o& x) -> bool& { return x.beanstalk.open; }},
+
+      {"faktory.listen", "--faktory",
+       "where to listen for clients of Faktory: HOST:PORT; off without it", k::custom,
+       custom{set_faktory, [](const o& x) { return text_of(x.faktory.listen); }}, 0, 0,
+       "HOST:PORT"},
+      {"faktory.password", "", "what they must know", k::text,
+       [](o& x) -> text { return x.faktory.password; }, 0, 0, "", true},
+      {"faktory.password_file", "--faktory-password-file",
+       "a file that only this user may read, with their password in it", k::path,
+       [](o& x) -> text { return x.faktory.password_file; }},
+      {"faktory.max_connections", "--faktory-max-connections", "their connections at a time",
+       k::count, [](o& x) -> number { return x.faktory.connections_max; }, 1, 1'000'000},
+      {"faktory.threads", "--faktory-threads", "threads that serve them", k::count,
+       [](o& x) -> number { return x.faktory.threads; }, 1, 256},
+      {"faktory.open", "--faktory-open",
+       "listen for them beyond this machine without a password, or without TLS", k::flag,
+       [](o& x) -> bool& { return x.faktory.open; }},
 
       {"tls.cert", "--tls-cert", "certificate with its chain, in PEM; with tls.key", k::path,
        [](o& x) -> text { return x.tls.certificate; }},

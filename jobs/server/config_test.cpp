@@ -101,6 +101,8 @@ TEST_F(Config, IsFoundInTheDataFolderOrByTheEnvironment) {
 
 // Every key, by every way that it has, to a value that is not its default.
 TEST_F(Config, SetsEveryKeyFromEverywhere) {
+  const std::string password = write("open sesame", "password");
+  ASSERT_EQ(::chmod(password.c_str(), 0600), 0);
   for (const config_key& key : config_keys()) {
     using kind = config_key::kind;
     std::string text;
@@ -125,28 +127,28 @@ TEST_F(Config, SetsEveryKeyFromEverywhere) {
         toml = R"(["http://a", "http://b"])";
         break;
       case kind::custom:
-        text = key.name == "listen" ? "127.0.0.1:9" : "off";
+        text = key.name.ends_with("listen") ? "127.0.0.1:9" : "off";
         toml = "\"" + text + "\"";
         break;
       case kind::text:
       case kind::path:
-        text = "/some/where/else";
-        toml = "\"/some/where/else\"";
+        text = key.name == "faktory.password_file" ? password : "/some/where/else";
+        toml = "\"" + text + "\"";
     }
-    // The certificate and its key are set together or not at all.
-    const std::string other = key.name == "tls.cert"  ? "tls.key"
-                              : key.name == "tls.key" ? "tls.cert"
-                                                      : "";
+    // The certificate and its key are set together or not at all, and TLS takes both.
+    const std::string others = key.name == "tls.cert"        ? "tls.key = '/x'\n"
+                               : key.name == "tls.key"       ? "tls.cert = '/x'\n"
+                               : key.name == "beanstalk.tls" ? "tls = {cert = '/x', key = '/x'}\n"
+                                                             : "";
     const std::string shown = key.is_secret ? "***" : text;
-    const std::string also = other.empty() ? "" : other + " = '/x'\n";
     const auto value_of = [&](const result<configuration>& c) {
       EXPECT_TRUE(c) << key.name << ": " << c.error().message;
       return c ? text_of(c->options, key) : "";
     };
     ASSERT_NE(text_of(server_options{}, key), shown) << key.name;
-    auto s = sources(also + std::string(key.name) + " = " + toml + "\n");
+    auto s = sources(others + std::string(key.name) + " = " + toml + "\n");
     EXPECT_EQ(value_of(load_configuration(s)), shown) << key.name;
-    write(also);
+    write(others);
     variables_ = {{key.variable(), text}};
     EXPECT_EQ(value_of(load_configuration(s)), shown) << key.variable();
     variables_.clear();
@@ -304,6 +306,35 @@ TEST_F(Config, ReadsASecretFromAPrivateFileAndShowsItNowhere) {
                 .find("which of them"),
             std::string::npos);
   EXPECT_NE(wrong("delivery.secret_file = 'none'\n").find("No such file"), std::string::npos);
+}
+
+TEST_F(Config, LeavesTheOtherProtocolsOffUntilTheyHaveSomewhereToListen) {
+  EXPECT_FALSE(load("").options.beanstalk.is_on());
+  EXPECT_FALSE(load("").options.faktory.is_on());
+  const auto c = load("[beanstalk]\nlisten = ':0'\n[faktory]\nlisten = 'localhost'\n");
+  EXPECT_EQ(c.options.beanstalk.listen, (listen_address{"127.0.0.1", 0}));
+  EXPECT_EQ(c.options.faktory.listen, (listen_address{"localhost", 7419}));
+  EXPECT_EQ(load("beanstalk.listen = '::1'\n").options.beanstalk.listen,
+            (listen_address{"::1", 11300}));
+  EXPECT_TRUE(load("beanstalk.socket = '/run/b'\n").options.beanstalk.is_on());
+  EXPECT_FALSE(load("beanstalk.listen = ''\n").options.beanstalk.is_on());
+  EXPECT_NE(wrong("[faktory]\nlisten = 'a b'\n").find("[faktory] listen: 'a b' is no address"),
+            std::string::npos);
+}
+
+TEST_F(Config, ReadsThePasswordOfFaktoryFromAPrivateFileAndShowsItNowhere) {
+  const std::string file = write("open sesame\n", "password");
+  EXPECT_NE(wrong("faktory.password_file = 'password'\n").find("chmod 600"), std::string::npos);
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const auto c = load("faktory.password_file = 'password'\n");
+  EXPECT_EQ(c.options.faktory.password, "open sesame");
+  EXPECT_EQ(describe(c).find("sesame"), std::string::npos);
+  variables_ = {{"SLUICE_FAKTORY_PASSWORD", "another"}};
+  EXPECT_NE(wrong("faktory.password_file = 'password'\n").find("which of them"), std::string::npos);
+  variables_.clear();
+  write("", "password");
+  EXPECT_NE(wrong("faktory.password_file = 'password'\n").find("is empty"), std::string::npos);
+  EXPECT_NE(wrong("faktory.password_file = 'none'\n").find("No such file"), std::string::npos);
 }
 
 TEST_F(Config, SaysWhereARuleOrASecretOfDeliveriesCannotBeUsed) {

@@ -4,11 +4,12 @@
 // settings ask for.
 //
 // Guarantees: what is given out fits into the limit together with `descriptors_for_others`, as long
-// as the limit leaves room for one of each; neither gets more than it asked for, and neither is
-// starved by the other: deliveries get at most a quarter while connections are short.
+// as the limit leaves room for one of each; none gets more than it asked for, and none is starved
+// by another: deliveries get at most a quarter while connections are short, and each protocol's
+// connections their part of the rest, in the proportion of what was asked for.
 //
-//     const auto shares = share_descriptors(1024, {.connections = 10'000, .posts = 64});
-//     // {.connections = 896, .posts = 64}
+//     const auto shares = share_descriptors(1024, {.http = 10'000, .posts = 64});
+//     // {.http = 896, .posts = 64}
 
 #include <cstdint>
 
@@ -18,8 +19,13 @@ namespace sluice::jobs {
 inline constexpr std::uint64_t descriptors_for_others = 64;
 
 struct descriptor_shares {
-  std::uint64_t connections = 1;  // of clients
-  std::uint64_t posts = 1;        // requests of deliveries, each with a connection of its own
+  // Connections of clients; zero of a protocol that is off.
+  std::uint64_t http = 0;
+  std::uint64_t beanstalk = 0;
+  std::uint64_t faktory = 0;
+  std::uint64_t posts = 1;  // requests of deliveries, each with a connection of its own
+
+  std::uint64_t connections() const noexcept { return http + beanstalk + faktory; }
 
   friend bool operator==(const descriptor_shares&, const descriptor_shares&) = default;
 };

@@ -6,28 +6,48 @@ namespace sluice::jobs {
 namespace {
 
 TEST(DescriptorShares, AreAllThatWasAskedForWhereThereIsRoom) {
-  const descriptor_shares asked{.connections = 1000, .posts = 64};
+  const descriptor_shares asked{.http = 1000, .posts = 64};
   EXPECT_EQ(share_descriptors(descriptors_for(asked), asked), asked);
   EXPECT_EQ(share_descriptors(1'000'000, asked), asked);
 }
 
 TEST(DescriptorShares, LeaveRoomForDeliveriesWhereConnectionsAreShort) {
-  const auto shares = share_descriptors(1024, {.connections = 10'000, .posts = 64});
-  EXPECT_EQ(shares, (descriptor_shares{.connections = 896, .posts = 64}));
+  const auto shares = share_descriptors(1024, {.http = 10'000, .posts = 64});
+  EXPECT_EQ(shares, (descriptor_shares{.http = 896, .posts = 64}));
 }
 
 TEST(DescriptorShares, LeaveConnectionsThreeQuartersWhereDeliveriesAskForTooMany) {
-  const auto shares = share_descriptors(1024, {.connections = 10'000, .posts = 100'000});
-  EXPECT_EQ(shares, (descriptor_shares{.connections = 720, .posts = 240}));
-  EXPECT_EQ(share_descriptors(1024, {.connections = 100, .posts = 100'000}),
-            (descriptor_shares{.connections = 100, .posts = 860}));
+  const auto shares = share_descriptors(1024, {.http = 10'000, .posts = 100'000});
+  EXPECT_EQ(shares, (descriptor_shares{.http = 720, .posts = 240}));
+  EXPECT_EQ(share_descriptors(1024, {.http = 100, .posts = 100'000}),
+            (descriptor_shares{.http = 100, .posts = 860}));
+}
+
+TEST(DescriptorShares, AreDividedAmongTheProtocolsAsTheyAskedForThem) {
+  const descriptor_shares asked{.http = 10'000, .beanstalk = 20'000, .faktory = 10'000, .posts = 8};
+  EXPECT_EQ(share_descriptors(1072, asked),
+            (descriptor_shares{.http = 250, .beanstalk = 499, .faktory = 250, .posts = 8}));
+  EXPECT_EQ(share_descriptors(1072, {.beanstalk = 20'000, .posts = 8}),
+            (descriptor_shares{.beanstalk = 1000, .posts = 8}))
+      << "what is off gets none";
+}
+
+TEST(DescriptorShares, AreOneAtLeastOfEachThatIsOn) {
+  for (std::uint64_t limit = 0; limit < 400; ++limit) {
+    const auto shares =
+        share_descriptors(limit, {.http = 10'000, .beanstalk = 10, .faktory = 1, .posts = 64});
+    EXPECT_GE(shares.http, 1U);
+    EXPECT_GE(shares.beanstalk, 1U);
+    EXPECT_GE(shares.faktory, 1U);
+    EXPECT_LE(descriptors_for(shares), std::max<std::uint64_t>(limit, descriptors_for_others + 4));
+  }
 }
 
 TEST(DescriptorShares, FitIntoTheLimitAndAreNeverNone) {
   for (std::uint64_t limit = 0; limit < 2000; ++limit) {
     for (const std::uint64_t posts : {1U, 64U, 5000U}) {
-      const auto shares = share_descriptors(limit, {.connections = 700, .posts = posts});
-      EXPECT_GE(shares.connections, 1U);
+      const auto shares = share_descriptors(limit, {.http = 700, .posts = posts});
+      EXPECT_GE(shares.http, 1U);
       EXPECT_GE(shares.posts, 1U);
       EXPECT_LE(shares.posts, posts);
       if (limit > descriptors_for_others + 2) {

@@ -74,6 +74,8 @@ std::string_view name_of(int signal) {
       return "SIGINT";
     case SIGHUP:
       return "SIGHUP";
+    case SIGUSR1:
+      return "SIGUSR1";
     default:
       return "a signal";
   }
@@ -127,7 +129,9 @@ void_result server::impl::open() {
   audit_ = *std::move(audit);
   auto keep = open_store(options_);
   if (!keep) return keep.error();
-  if (auto loaded = load_tokens_first(); !loaded) return loaded;
+  if (options_.serves_http) {
+    if (auto loaded = load_tokens_first(); !loaded) return loaded;
+  }
   engine_options e = options_.engine;
   if (!options_.memory && options_.sync == sync_mode::interval) {
     e.flush_every = options_.sync_interval;
@@ -182,6 +186,7 @@ http_server_options server::impl::http_options() {
     posts_.with([&](std::unique_ptr<deliverer>& posts) {
       if (posts != nullptr) append_metrics(out, posts->stats());
     });
+    write_protocol_metrics(out);
   };
   o.on_intrusion = [this](const intrusion_notice& n) {
     log_.warn("tokens that are not known", {{"times", n.times}, {"from", n.from}});
@@ -190,6 +195,17 @@ http_server_options server::impl::http_options() {
 }
 
 void_result server::impl::listen() {
+  make_protocols();
+  if (options_.serves_http) {
+    if (auto listens = listen_http(); !listens) return listens;
+  }
+  if (auto listens = listen_protocols(); !listens) return listens;
+  for (const std::string& warning : options_.warnings) log_.warn(warning);
+  audit_->write({.who = "local", .from = "start", .act = "start " + places()});
+  return done{};
+}
+
+void_result server::impl::listen_http() {
   http_ = std::make_unique<http_server>(http_options());
   const auto port = http_->start(*engine_);
   if (!port) {
@@ -202,7 +218,6 @@ void_result server::impl::listen() {
   if (!is_loopback(address()) && !is_secure()) {
     log_.warn("tokens and jobs can be read on the way", {{"http", "plain, as http.insecure says"}});
   }
-  audit_->write({.who = "local", .from = "start", .act = "start " + url()});
   return done{};
 }
 
@@ -211,16 +226,22 @@ void_result server::impl::listen() {
 void server::impl::raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const descriptor_shares asked{options_.http.connections_max, options_.delivery.concurrency};
+  const descriptor_shares asked{
+      .http = options_.serves_http ? options_.http.connections_max : 0,
+      .beanstalk = options_.beanstalk.is_on() ? options_.beanstalk.connections_max : 0,
+      .faktory = options_.faktory.is_on() ? options_.faktory.connections_max : 0,
+      .posts = options_.delivery.concurrency};
   const rlim_t wanted = descriptors_for(asked);
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur >= wanted) return;
   const descriptor_shares shares = share_descriptors(limit.rlim_cur, asked);
-  options_.http.connections_max = shares.connections;
+  if (shares.http > 0) options_.http.connections_max = shares.http;
+  if (shares.beanstalk > 0) options_.beanstalk.connections_max = shares.beanstalk;
+  if (shares.faktory > 0) options_.faktory.connections_max = shares.faktory;
   options_.delivery.concurrency = shares.posts;
-  log_.warn("fewer connections than asked for", {{"connections", shares.connections},
+  log_.warn("fewer connections than asked for", {{"connections", shares.connections()},
                                                  {"deliveries", shares.posts},
                                                  {"descriptors", limit.rlim_cur}});
 }
@@ -236,7 +257,7 @@ void server::impl::tell_health(const health& now) {
 
 // A signal that ends it; sees to the others, and tells systemd that it is alive.
 int server::impl::wait_for_the_end(signal_watch& signals) {
-  systemd_.ready("listening on " + url());
+  systemd_.ready("listening on " + places());
   for (;;) {
     const auto every = systemd_.watchdog();
     const milliseconds nap = every ? std::min(*every / 2, tokens_looked_at) : tokens_looked_at;
@@ -245,7 +266,7 @@ int server::impl::wait_for_the_end(signal_watch& signals) {
       // Answers only if the engine is not stuck.
       [[maybe_unused]] const auto moves = engine_->stats();
       if (every) systemd_.alive();
-      if (detail::file_stamp::of(token_file_of(options_)) != tokens_stamp_) {
+      if (http_ != nullptr && detail::file_stamp::of(token_file_of(options_)) != tokens_stamp_) {
         const auto how = reload_tokens();
         const std::string problem = how ? "" : how.error().message;
         if (how || problem != tokens_problem_) {  // the same is said once
@@ -255,6 +276,8 @@ int server::impl::wait_for_the_end(signal_watch& signals) {
       }
     } else if (woken.number == SIGHUP) {
       reload();
+    } else if (woken.number == SIGUSR1) {
+      drain();
     } else {
       return woken.number;
     }
@@ -275,7 +298,8 @@ server::ending server::impl::serve(signal_watch& signals) {
     signals.interrupt();
   });
   auto woken = signals.wait();
-  while (woken.number == SIGHUP) woken = signals.wait();  // there is nothing left to load for
+  // There is nothing left to load for, and all that can drains.
+  while (woken.number == SIGHUP || woken.number == SIGUSR1) woken = signals.wait();
   if (woken.what == signal_watch::woken::by::signal) {
     log_.warn("ending at once",
               {{"signal", name_of(woken.number)}, {"leased", engine_->stats().running}});
@@ -288,7 +312,8 @@ server::ending server::impl::serve(signal_watch& signals) {
 
 void server::impl::shut_down() {
   const auto began = seam::now();
-  http_->close_intake();
+  if (http_ != nullptr) http_->close_intake();
+  close_protocol_intake();
   posts_.with([](std::unique_ptr<deliverer>& posts) { posts->close(); });
   engine_->close();
   const auto limits = wait_limits(deadline::after(options_.shutdown_grace), hurry_.get_token());
@@ -304,8 +329,10 @@ void server::impl::stop() {
   // Without its lock: the committing thread may be about to ask for it.
   auto posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return std::move(mine); });
   if (posts != nullptr) (void)posts->stop(deadline::after(milliseconds(0)));
-  // HTTP first: an answer may still wait for a commit.
-  if (http_ != nullptr) http_->stop(deadline::after(last_answers));
+  // Those who speak to clients first: an answer may still wait for a commit.
+  const wait_limits limits(deadline::after(last_answers));
+  if (http_ != nullptr) http_->stop(limits);
+  stop_protocols(limits);
   if (engine_ != nullptr) engine_->stop();
 }
 
@@ -319,8 +346,16 @@ std::string server::impl::banner(std::string_view program) const {
   text += "           " + std::string(loss_of(options_)) + "\n";
   text += "  waiting  " + std::to_string(sum.ready) + " ready, " + std::to_string(sum.scheduled) +
           " scheduled, " + std::to_string(sum.held) + " held, " + std::to_string(sum.retrying) +
-          " to be retried; " + std::to_string(sum.dead) + " dead\n\n";
-  text += "Push a first job, from any language:\n";
+          " to be retried; " + std::to_string(sum.dead) + " dead\n";
+  const auto others = protocol_places();
+  for (const std::string& place : others) {
+    text += (place == others.front() ? "  also     " : "           ") + place + "\n";
+  }
+  if (others.empty()) {
+    text +=
+        "  also     for clients of beanstalkd and Faktory: --beanstalk :11300, --faktory :7419\n";
+  }
+  text += "\nPush a first job, from any language:\n";
   const std::string token =
       options_.http.tokens ? R"( -H "Authorization: Bearer $SLUICE_TOKEN")" : "";
   text += "  curl " + at + "/v1/jobs" + token + R"( -d '{"kind":"hello","args":{"name":"Ada"}}')" +
@@ -351,6 +386,16 @@ void_result server::listen() {
 
 std::uint16_t server::port() const {
   return impl_->address().port;
+}
+
+std::uint16_t server::beanstalk_port() const {
+  const auto& place = impl_->options().beanstalk.listen;
+  return place ? place->port : std::uint16_t{0};
+}
+
+std::uint16_t server::faktory_port() const {
+  const auto& place = impl_->options().faktory.listen;
+  return place ? place->port : std::uint16_t{0};
 }
 
 std::string server::url() const {

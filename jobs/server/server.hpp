@@ -1,7 +1,7 @@
 #pragma once
 
-// The job server as a whole: a store, the engine on it, and HTTP in front. This is the only place
-// that names concrete parts.
+// The job server as a whole: a store, the engine on it, and in front of it HTTP and the protocols
+// of beanstalkd and Faktory. This is the only place that names concrete parts.
 //
 // Guarantees: `open` takes the store and makes sure that nobody else has it; only then does
 // `listen` take the address, so that nobody is answered by a server that cannot serve. `serve`
@@ -9,7 +9,7 @@
 // the process: shutting down in order only spares workers from doing something twice. Threads: the
 // engine's committing thread and those of HTTP; the caller of `serve` sleeps.
 //
-//     signal_watch signals({SIGTERM, SIGINT, SIGHUP});
+//     signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1});
 //     auto server = server::open({.data = "data"});
 //     if (!server) return complain(server.error());
 //     if (auto listens = (*server)->listen(); !listens) return complain(listens.error());
@@ -41,8 +41,10 @@ class server {
   // invalid (also: others could reach it, and there is no token or no TLS), or unavailable when the
   // address cannot be had. Once.
   void_result listen();
-  std::uint16_t port() const;  // after listen
-  std::string url() const;     // http://127.0.0.1:7433, or https
+  std::uint16_t port() const;            // after listen
+  std::uint16_t beanstalk_port() const;  // zero: not on TCP
+  std::uint16_t faktory_port() const;    // zero: off
+  std::string url() const;               // http://127.0.0.1:7433, or https
   // What a person wants to know who has just started it, and how to push and work a first job:
   // lines for a shell, with `program` as the shell finds it.
   std::string banner(std::string_view program = "sluice") const;
@@ -57,7 +59,8 @@ class server {
     bool at_once = false;
     int signal = 0;  // that ended it
   };
-  // Until a signal; SIGHUP reads again what can be replaced while it serves, and goes on. Then: no
+  // Until a signal; SIGHUP reads again what can be replaced while it serves, and goes on, and so
+  // does SIGUSR1, which makes beanstalk refuse puts. Then: no
   // pushes and no leases any more, calls that wait are answered; workers may extend, ack and fail
   // until nothing is leased, up to options::shutdown_grace; the leases that are left are saved, all
   // is committed and the store closed. A second signal is heard at any time of that. `signals` must

@@ -19,12 +19,12 @@ bool is_address(const std::string& host) {
 
 }  // namespace
 
-result<listen_address> parse_listen_address(std::string_view text) {
+result<listen_address> parse_listen_address(std::string_view text, const listen_address& usual) {
   const auto refuse = [&](std::string_view why) {
     return error{error_code::invalid,
                  "'" + std::string(text) + "' is no address to listen on: " + std::string(why)};
   };
-  listen_address address;
+  listen_address address = usual;
   std::string_view host = text;
   std::string_view port;
   if (text.starts_with('[')) {
@@ -77,6 +77,11 @@ void_result validate(const server_options& o) {
     return error{error_code::invalid, "tls.cert and tls.key go together, and " +
                                           std::string(o.tls.key.empty() ? "tls.key" : "tls.cert") +
                                           " is missing"};
+  }
+  if (o.beanstalk.tls && o.tls.certificate.empty()) {
+    return error{error_code::invalid,
+                 "beanstalk.tls takes a certificate: set tls.cert and tls.key "
+                 "(--tls-cert, --tls-key)"};
   }
   return done{};
 }

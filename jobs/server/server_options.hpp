@@ -4,6 +4,7 @@
 // can be set; config.hpp reads it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +26,38 @@ struct listen_address {
 
   friend bool operator==(const listen_address&, const listen_address&) = default;
 };
-// HOST:PORT, HOST or :PORT. The host is an address of this machine, 0.0.0.0 or [::] for all of
-// them, or localhost.
-result<listen_address> parse_listen_address(std::string_view text);
+// HOST:PORT, HOST or :PORT; what is left out is as `usual` has it. The host is an address of this
+// machine, 0.0.0.0 or [::] for all of them, or localhost.
+result<listen_address> parse_listen_address(std::string_view text,
+                                            const listen_address& usual = {});
 std::string to_string(const listen_address& address);  // as in a URL
 bool is_loopback(const listen_address& address) noexcept;
+
+// For clients of beanstalkd: off while it has nowhere to listen.
+struct beanstalk_settings {
+  std::optional<listen_address> listen{};
+  std::string socket{};  // the path of a unix socket; empty: none
+  std::uint64_t job_bytes_max = 65'535;
+  std::uint64_t connections_max = 10'000;
+  std::uint64_t threads = 1;
+  bool tls = false;   // on the port, with the server's certificate; a socket needs none
+  bool open = false;  // also beyond this machine, where anybody may then do anything
+  std::uint64_t binlog_max = 10'485'760;  // for its stats alone
+
+  bool is_on() const noexcept { return listen || !socket.empty(); }
+};
+
+// For clients of Faktory: off while it has nowhere to listen. TLS where HTTP has it.
+struct faktory_settings {
+  std::optional<listen_address> listen{};
+  std::string password{};       // empty: none is asked for
+  std::string password_file{};  // where load_configuration reads it from
+  std::uint64_t connections_max = 10'000;
+  std::uint64_t threads = 1;
+  bool open = false;  // also beyond this machine without a password, or without TLS
+
+  bool is_on() const noexcept { return listen.has_value(); }
+};
 
 // Where jobs and their ends may be posted to.
 struct delivery_options {
@@ -52,7 +80,10 @@ struct server_options {
   sync_mode sync = sync_mode::full;  // docs/operating/running.md: what each can lose
   milliseconds sync_interval{100};   // for sync_mode::interval
 
+  bool serves_http = true;  // without it `listen` and `http` are not looked at
   listen_address listen;
+  beanstalk_settings beanstalk;
+  faktory_settings faktory;
   http_server_options http;    // but for its address, tokens, certificate and callbacks
   tls_files tls;               // both empty: plain HTTP
   bool auth_required = false;  // tokens are asked for even if there are none
@@ -61,7 +92,8 @@ struct server_options {
   engine_options engine;
   milliseconds shutdown_grace{30'000};  // for leases to finish, after SIGTERM
   log_options log;
-  std::string audit_file;  // empty: audit lines go where the log goes
+  std::string audit_file;             // empty: audit lines go where the log goes
+  std::vector<std::string> warnings;  // of whoever made these; logged once it listens
 
   delivery_options delivery;
   // Applied when it starts, and when it is told to load its configuration again.

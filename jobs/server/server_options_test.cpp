@@ -76,6 +76,13 @@ TEST(ServerOptions, AreRefusedWhenTheyMakeNoSenseAndSayWhatDoes) {
             "--max-waiting is from 1 to 10000000");
   EXPECT_EQ(complaint([](o& x) { x.shutdown_grace = milliseconds(86'400'001); }),
             "--shutdown-grace is from 0s to 1d");
+  EXPECT_EQ(complaint([](o& x) { x.beanstalk.tls = true; }),
+            "beanstalk.tls takes a certificate: set tls.cert and tls.key (--tls-cert, --tls-key)");
+  EXPECT_EQ(complaint([](o& x) {
+              x.beanstalk.tls = true;
+              x.tls = {"a.pem", "a.key"};
+            }),
+            "");
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ void add_connection(CLI::App& c, connection_arguments& into);
 void add_job_options(CLI::App& c, job_spec& into);
 
 // The families.
+void add_beanstalkd_command(command_set& to);
 void add_job_commands(command_set& to);       // push, get, jobs, logs
 void add_work_commands(command_set& to);      // work
 void add_queue_commands(command_set& to);     // queues, plan

@@ -74,7 +74,7 @@ std::string make_file(const temporary_folder& in, const std::string& name,
 }
 
 program::program(const std::vector<std::string>& words, const start_options& o) {
-  std::vector<std::string> command = {SLUICE_PROGRAM};
+  std::vector<std::string> command = {o.called.empty() ? SLUICE_PROGRAM : o.called};
   command.insert(command.end(), words.begin(), words.end());
   std::vector<std::string> environment = environment_with(o.environment);
   const std::string in = make_file(folder_, "in", o.input);
@@ -88,8 +88,8 @@ program::program(const std::vector<std::string>& words, const start_options& o) 
                                      O_WRONLY | O_CREAT | O_NOCTTY, 0644);
   ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, folder_.file("err").c_str(),
                                      O_WRONLY | O_CREAT, 0644);
-  const int failed = ::posix_spawn(&pid_, SLUICE_PROGRAM, &files, nullptr, pointers(command).data(),
-                                   pointers(environment).data());
+  const int failed = ::posix_spawn(&pid_, command.front().c_str(), &files, nullptr,
+                                   pointers(command).data(), pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&files);
   EXPECT_EQ(failed, 0) << std::strerror(failed);
   handle_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
@@ -185,6 +185,16 @@ server_program::server_program(const temporary_folder& in, std::vector<std::stri
   const std::string port = text_of(port_file_);
   EXPECT_FALSE(port.empty()) << program_.err();
   url_ = "http://127.0.0.1:" + port.substr(0, port.find('\n'));
+}
+
+std::uint16_t server_program::port_for(const std::string& protocol) const {
+  const std::string text = text_of(port_file_);
+  const auto at = text.find("\n" + protocol + " ");
+  if (at == std::string::npos) {
+    ADD_FAILURE() << "no port of " << protocol << " in: " << text;
+    return 0;
+  }
+  return static_cast<std::uint16_t>(std::stoul(text.substr(at + protocol.size() + 2)));
 }
 
 ended server_program::run(std::vector<std::string> words, start_options o) const {

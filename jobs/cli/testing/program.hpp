@@ -28,6 +28,7 @@ struct ended {
 
 struct start_options {
   std::string input{};
+  std::string called{};                    // by this path, a link to it; empty: by its own
   std::vector<std::string> environment{};  // NAME=VALUE, beside this program's own
   bool on_terminal = false;                // its standard output is one
   bool has_keyboard = false;               // and its standard input the same: see `type`
@@ -74,6 +75,8 @@ class server_program {
                           const start_options& o = {});
 
   const std::string& url() const { return url_; }
+  // Of "beanstalk" or "faktory".
+  std::uint16_t port_for(const std::string& protocol) const;
   program& itself() { return program_; }
   // Another command, for this server.
   ended run(std::vector<std::string> words, start_options o = {}) const;

@@ -1,7 +1,8 @@
 #pragma once
 
 // The parts of a server, for the sources that it is written in: server.cpp opens, serves and ends,
-// server_delivery.cpp posts, server_reload.cpp loads settings, tokens and the certificate.
+// server_delivery.cpp posts, server_protocols.cpp speaks to the clients of other servers,
+// server_reload.cpp loads settings, tokens and the certificate.
 
 #include <sys/stat.h>
 
@@ -12,9 +13,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "jobs/deliver/deliverer.hpp"
 #include "jobs/http/http_server.hpp"
+#include "jobs/protocol/beanstalk/beanstalk_server.hpp"
+#include "jobs/protocol/faktory/faktory_server.hpp"
 #include "jobs/server/audit_log.hpp"
 #include "jobs/server/event_log.hpp"
 #include "jobs/server/server.hpp"
@@ -56,6 +60,7 @@ class server::impl {
   std::string url() const { return (is_secure() ? "https://" : "http://") + to_string(address()); }
   void on_reload(std::function<result<server_options>()> f) { reloader_ = std::move(f); }
   const listen_address& address() const { return options_.listen; }  // with the port it got
+  const server_options& options() const { return options_; }         // with the ports it got
   std::string banner(std::string_view program) const;
 
  private:
@@ -65,6 +70,19 @@ class server::impl {
   void_result update_delivery(const server_options& o);
   void tell_delivery(const delivery_event& e);
   http_server_options http_options();
+  void_result listen_http();
+  void make_protocols();
+  void_result listen_protocols();
+  void_result listen_beanstalk();
+  void_result listen_faktory();
+  std::vector<std::string> protocol_places() const;
+  std::string places() const;  // all that it listens on
+  void write_protocol_metrics(std::string& out) const;
+  void drain();
+  void reload_faktory_password(const server_options& fresh);
+  void reload_protocol_certificates();
+  void close_protocol_intake();
+  void stop_protocols(const wait_limits& limits);
   void tell_certificate(const tls_certificate& shown);
   int wait_for_the_end(signal_watch& signals);
   void reload();
@@ -85,9 +103,12 @@ class server::impl {
   std::string tokens_problem_;       // that was told last; empty: none
   guarded<url_rules> rules_;         // where jobs and their ends may be posted to
   std::unique_ptr<engine> engine_;
-  guarded<std::unique_ptr<deliverer>> posts_;  // goes before the engine that it calls
-  std::unique_ptr<http_server> http_;          // goes before the engine that it calls
-  std::stop_source hurry_;                     // waits for no more workers
+  // These go before the engine that they call. Null: off.
+  guarded<std::unique_ptr<deliverer>> posts_;
+  std::unique_ptr<beanstalk_server> beanstalk_;
+  std::unique_ptr<faktory_server> faktory_;
+  std::unique_ptr<http_server> http_;  // its /metrics asks the two above
+  std::stop_source hurry_;             // waits for no more workers
   seam::thread stopping_;
 };
 

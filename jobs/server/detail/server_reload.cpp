@@ -69,15 +69,17 @@ void server::impl::reload() {
     // The rules first: a queue of the new configuration may be delivered to where they allow it.
     if (fresh) reload_part("delivery", "SIGHUP", update_delivery(*fresh));
     reload_part("configuration", "SIGHUP", fresh ? configure(*fresh) : void_result(fresh.error()));
+    if (fresh) reload_faktory_password(*fresh);
   }
-  reload_part("tokens", "SIGHUP", reload_tokens());
-  if (is_secure()) {
+  if (http_ != nullptr) reload_part("tokens", "SIGHUP", reload_tokens());
+  if (is_secure() && http_ != nullptr) {
     const auto shown = http_->reload_tls();
     reload_part("certificate", "SIGHUP", shown ? void_result(done{}) : void_result(shown.error()));
     if (shown) tell_certificate(*shown);
   }
+  reload_protocol_certificates();
   reload_part("audit log", "SIGHUP", audit_->reopen());
-  systemd_.ready("listening on " + url());
+  systemd_.ready("listening on " + places());
 }
 
 void_result server::impl::reload_tokens() {

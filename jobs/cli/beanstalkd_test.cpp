@@ -1,0 +1,242 @@
+// `sluice beanstalkd`, for scripts that start beanstalkd.
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "jobs/cli/arguments.hpp"
+#include "jobs/cli/become_user.hpp"
+#include "jobs/cli/testing/program.hpp"
+#include "jobs/net/testing/socket_wire.hpp"
+#include "sluice/base/testing/eventually.hpp"
+
+namespace sluice::jobs::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using jobs::testing::socket_wire;
+using sluice::testing::eventually;
+using testing::ended;
+using testing::program;
+using testing::run_sluice;
+using testing::start_options;
+using testing::temporary_folder;
+using testing::text_of;
+
+std::variant<arguments, no_command> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), {"sluice", "beanstalkd"});
+  return parse_arguments(static_cast<int>(words.size()), words.data());
+}
+
+serve_arguments asked(std::vector<const char*> words) {
+  const auto parsed = parse(std::move(words));
+  if (const auto* none = std::get_if<no_command>(&parsed)) {
+    ADD_FAILURE() << none->text;
+    return {};
+  }
+  return std::get<serve_arguments>(std::get<arguments>(parsed));
+}
+
+server_options options(std::vector<const char*> words) {
+  return asked(std::move(words)).server;
+}
+
+// Its port, once it listens.
+std::uint16_t port_in(const std::string& file, const program& of) {
+  eventually([&] { return !text_of(file).empty() || of.has_ended(); }, "a server that listens");
+  const std::string text = text_of(file);
+  EXPECT_TRUE(text.starts_with("beanstalk ")) << text << of.err();
+  return text.empty() ? std::uint16_t{0} : static_cast<std::uint16_t>(std::stoul(text.substr(10)));
+}
+
+TEST(Beanstalkd, ListensOnThisMachineAndKeepsJobsInMemoryUnlessItIsTold) {
+  const auto it = asked({});
+  EXPECT_EQ(it.server.beanstalk.listen, (listen_address{"127.0.0.1", 11300}));
+  EXPECT_TRUE(it.server.memory);
+  EXPECT_FALSE(it.server.serves_http);
+  EXPECT_FALSE(it.server.faktory.is_on());
+  EXPECT_FALSE(it.server.beanstalk.open);
+  EXPECT_EQ(it.server.beanstalk.job_bytes_max, 65'535U);
+  EXPECT_EQ(it.server.log.level, log_level::warn);
+  EXPECT_TRUE(it.quiet);
+}
+
+TEST(Beanstalkd, TakesAnAddressBeyondThisMachineForADecision) {
+  EXPECT_EQ(options({"-l", "0.0.0.0", "-p", "11301"}).beanstalk.listen,
+            (listen_address{"0.0.0.0", 11301}));
+  EXPECT_TRUE(options({"-l0.0.0.0"}).beanstalk.open);
+  EXPECT_EQ(options({"-l", "::1", "-p12"}).beanstalk.listen, (listen_address{"::1", 12}));
+  EXPECT_FALSE(options({"-l", "::1"}).beanstalk.open);
+  const auto local = options({"-l", "unix:/run/b.sock"}).beanstalk;
+  EXPECT_FALSE(local.listen);
+  EXPECT_EQ(local.socket, "/run/b.sock");
+  EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-l", "nowhere.example.com"})));
+}
+
+TEST(Beanstalkd, SyncsAsItIsTold) {
+  const auto usual = options({"-b", "/some/where"});
+  EXPECT_FALSE(usual.memory);
+  EXPECT_EQ(usual.data, "/some/where");
+  EXPECT_EQ(usual.sync, sync_mode::interval);
+  EXPECT_EQ(usual.sync_interval, 50ms);
+  EXPECT_EQ(options({"-b", "/x", "-f0"}).sync, sync_mode::full);
+  EXPECT_EQ(options({"-b", "/x", "-f", "250"}).sync_interval, 250ms);
+  EXPECT_EQ(options({"-b", "/x", "-F"}).sync, sync_mode::off);
+}
+
+TEST(Beanstalkd, TakesTheOtherFlags) {
+  const auto it = asked({"-z", "131072", "-s", "4096", "-c", "-n", "-u", "nobody", "-V"});
+  EXPECT_EQ(it.server.beanstalk.job_bytes_max, 131'072U);
+  EXPECT_EQ(it.server.beanstalk.binlog_max, 4096U);
+  EXPECT_EQ(it.user, "nobody");
+  EXPECT_EQ(it.server.log.level, log_level::info);
+  EXPECT_EQ(options({"-VV"}).log.level, log_level::debug);
+  EXPECT_EQ(options({"-p1", "-p", "2"}).beanstalk.listen->port, 2) << "the last one";
+  const auto http = options({"--http", ":8000"});
+  EXPECT_TRUE(http.serves_http);
+  EXPECT_EQ(http.listen, (listen_address{"127.0.0.1", 8000}));
+  const auto version = parse({"-v"});
+  EXPECT_TRUE(std::holds_alternative<version_arguments>(std::get<arguments>(version)));
+  EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-z", "0"})));
+  EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-x"})));
+}
+
+TEST(Beanstalkd, TakesALargerJobThanThereCanBeForTheLargest) {
+  const auto it = options({"-l", "127.0.0.1", "-z", "4194304"});
+  EXPECT_EQ(it.beanstalk.job_bytes_max, 4'194'304U);
+  EXPECT_TRUE(it.warnings.empty());
+  for (const char* more : {"4194305", "1073741824"}) {
+    const auto capped = options({"-l", "127.0.0.1", "-z", more});
+    EXPECT_EQ(capped.beanstalk.job_bytes_max, 4'194'304U);
+    ASSERT_EQ(capped.warnings.size(), 1U);
+    EXPECT_NE(capped.warnings[0].find("4194304 bytes"), std::string::npos) << capped.warnings[0];
+  }
+}
+
+TEST(Beanstalkd, WarnsOfWhatBeanstalkdWouldNotDo) {
+  const temporary_folder folder;
+  const auto said = [&](std::vector<std::string> more) {
+    const std::string file = folder.file("port");
+    more.insert(more.begin(), {"beanstalkd", "-p", "0", "--port-file", file});
+    program server(more);
+    EXPECT_NE(port_in(file, server), 0);
+    EXPECT_EQ(::unlink(file.c_str()), 0);
+    server.signal(SIGTERM);
+    return server.wait().err;
+  };
+  const std::string alone = " warn  listening on this machine alone; -l 0.0.0.0 for others\n";
+  const std::string usual = said({"-z", "5000000"});
+  EXPECT_NE(usual.find(alone), std::string::npos) << usual;
+  EXPECT_NE(usual.find(" warn  -z 5000000 is more "), std::string::npos) << usual;
+  const std::string told = said({"-l", "127.0.0.1"});
+  EXPECT_EQ(told.find("alone"), std::string::npos) << told;
+  EXPECT_EQ(told.find("-z"), std::string::npos) << told;
+}
+
+TEST(Beanstalkd, IsWhatAProgramOfThatNameIs) {
+  const std::vector<const char*> words = {"/usr/local/bin/beanstalkd", "-p", "7"};
+  const auto parsed = parse_arguments(static_cast<int>(words.size()), words.data());
+  ASSERT_TRUE(std::holds_alternative<arguments>(parsed));
+  EXPECT_EQ(std::get<serve_arguments>(std::get<arguments>(parsed)).server.beanstalk.listen->port,
+            7);
+
+  const temporary_folder folder;
+  const std::string link = folder.file("beanstalkd");
+  ASSERT_EQ(::symlink(SLUICE_PROGRAM, link.c_str()), 0);
+  const ended end = program({"-v"}, {.called = link}).wait();
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_TRUE(end.out.starts_with("sluice ")) << end.out;
+}
+
+TEST(Beanstalkd, KeepsJobsInItsFolderAndSaysNothing) {
+  const temporary_folder folder;
+  const std::string file = folder.file("port");
+  const std::vector<std::string> words = {"beanstalkd",        "-p",  "0",           "-b",
+                                          folder.file("data"), "-f0", "--port-file", file};
+  {
+    program server(words);
+    socket_wire to(port_in(file, server));
+    to.send("put 7 0 60 5\r\nhello\r\n");
+    EXPECT_TRUE(to.line().starts_with("INSERTED "));
+    server.signal(SIGTERM);
+    const ended end = server.wait();
+    EXPECT_EQ(end.code, 0);
+    EXPECT_EQ(end.out, "");
+    EXPECT_EQ(end.err.find(" info  listening"), std::string::npos) << end.err;
+  }
+  ASSERT_EQ(::unlink(file.c_str()), 0);
+  program server(words);
+  socket_wire to(port_in(file, server));
+  to.send("reserve-with-timeout 5\r\n");
+  EXPECT_TRUE(to.line().starts_with("RESERVED "));
+  EXPECT_EQ(to.bytes(5), "hello");
+}
+
+TEST(Beanstalkd, EndsWithoutWaitingForWorkers) {
+  const temporary_folder folder;
+  const std::string file = folder.file("port");
+  program server({"beanstalkd", "-p", "0", "-V", "--port-file", file});
+  socket_wire to(port_in(file, server));
+  to.send("put 7 0 600 1\r\nx\r\nreserve\r\n");
+  EXPECT_TRUE(to.line().starts_with("INSERTED "));
+  EXPECT_TRUE(to.line().starts_with("RESERVED "));
+  server.signal(SIGTERM);
+  const ended end = server.wait();
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_NE(end.err.find(" grace=0s"), std::string::npos) << end.err;
+}
+
+TEST(Beanstalkd, DrainsOnASignalAndListensOnASocket) {
+  const temporary_folder folder;
+  const std::string path = folder.file("socket");
+  program server({"beanstalkd", "-V", "-l", "unix:" + path});
+  eventually([&] { return server.err().find("listening") != std::string::npos; });
+  socket_wire to(path);
+  ASSERT_TRUE(to.connected());
+  server.signal(SIGUSR1);
+  eventually([&] { return server.err().find("draining") != std::string::npos; });
+  to.send("put 7 0 60 1\r\nx\r\n");
+  EXPECT_EQ(to.line(), "DRAINING");
+}
+
+TEST(BecomeUser, IsNothingForTheUserThatItIsAndAnErrorForOneThatIsNot) {
+  const passwd* const me = ::getpwuid(::geteuid());
+  if (me != nullptr) {
+    EXPECT_TRUE(become_user(me->pw_name));
+  }
+  const auto none = become_user("no-such-user-here");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, error_code::not_found);
+  EXPECT_NE(none.error().message.find("no-such-user-here"), std::string::npos);
+  if (::geteuid() != 0) {
+    const auto root = become_user("root");
+    ASSERT_FALSE(root);
+    EXPECT_EQ(root.error().code, error_code::forbidden);
+  }
+}
+
+TEST(BecomeUser, IsForGoodWhenRootDoesIt) {
+  if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
+    GTEST_SKIP() << "takes root and a user nobody";
+  }
+  const temporary_folder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  const std::string path = folder.file("data");
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  const uid_t nobody = ::getpwnam("nobody")->pw_uid;
+  ASSERT_EQ(::chown(path.c_str(), nobody, ::getpwnam("nobody")->pw_gid), 0);
+  program server({"beanstalkd", "-p", "0", "-V", "-u", "nobody", "-b", path});
+  eventually(
+      [&] { return server.err().find("listening") != std::string::npos || server.has_ended(); });
+  struct stat made {};
+  ASSERT_EQ(::stat((path + "/jobs.db").c_str(), &made), 0) << server.err();
+  EXPECT_EQ(made.st_uid, nobody);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::cli
