@@ -68,12 +68,14 @@ endfunction()
 
 # Declares one test program.
 #
-#   sluice_test(NAME sluice_stress_test SOURCES ... DEPENDS queue channel LIBRARIES ...)
+#   sluice_test(NAME sluice_stress_test SOURCES ... DEPENDS queue channel LIBRARIES ...
+#     FIXTURES ...)
 #
 # Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
-# limit and a crash takes no other test with it. DEPENDS names modules.
+# limit and a crash takes no other test with it. DEPENDS names modules, FIXTURES those of ctest that
+# must have been set up.
 function(sluice_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE" "NAME" "SOURCES;DEPENDS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE" "NAME" "SOURCES;DEPENDS;LIBRARIES;FIXTURES")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sluice_test(NAME name SOURCES file... [DEPENDS module...] [ALONE])")
   endif()
@@ -85,14 +87,17 @@ function(sluice_test)
     string(REPLACE "/" "_" used "${module}")
     target_link_libraries(${arg_NAME} PRIVATE sluice::${used})
   endforeach()
-  set(alone)
+  set(more)
   if(arg_ALONE) # measures, or would starve the others
-    set(alone RUN_SERIAL ON)
+    set(more RUN_SERIAL ON)
+  endif()
+  if(arg_FIXTURES)
+    list(APPEND more FIXTURES_REQUIRED "${arg_FIXTURES}")
   endif()
   gtest_discover_tests(${arg_NAME}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS} ${alone})
+    PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS} ${more})
 endfunction()
 
 function(sluice_module_check name depends test_depends unparsed)

@@ -19,6 +19,13 @@ layer_table::layer_table(std::string_view text) {
   for (std::size_t number = 1; std::getline(in, line); ++number) {
     if (line.starts_with('#')) continue;
     std::ranges::replace(line, ',', ' ');
+    while (in.peek() == ' ') {  // the row goes on
+      std::string more;
+      std::getline(in, more);
+      ++number;
+      std::ranges::replace(more, ',', ' ');
+      line += more;
+    }
     std::istringstream words(line);
     row r;
     std::string word;

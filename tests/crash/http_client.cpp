@@ -43,6 +43,12 @@ const reply& http_client::ask(std::string_view method, const std::string& path,
   return last_;
 }
 
+taken_job http_client::take(const jobs::job& it, jobs::lease_ref lease) const {
+  taken_job job = taken(it, lease);
+  job.contents = read_(it.spec);
+  return job;
+}
+
 std::vector<push_answer> http_client::push(const std::vector<jobs::job_spec>& specs,
                                            jobs::bulk mode) {
   const bool one = specs.size() == 1;
@@ -72,7 +78,7 @@ std::optional<std::vector<taken_job>> http_client::lease(std::size_t max, millis
   if (answered.status == 204) return all;
   const auto made = json::read<std::vector<jobs::leased_job>>(answered.body);
   if (!made) return std::nullopt;
-  for (const auto& job : *made) all.push_back(taken(*job.it, job.ref()));
+  for (const auto& job : *made) all.push_back(take(*job.it, job.ref()));
   return all;
 }
 
@@ -140,7 +146,7 @@ std::optional<std::vector<taken_job>> http_client::list(jobs::job_state state) {
     if (!is_success(answered)) return std::nullopt;
     const auto page = json::read<jobs::job_page>(answered.body);
     if (!page) return std::nullopt;
-    for (const auto& it : page->jobs) all.push_back(taken(it, {it.id, 0}));
+    for (const auto& it : page->jobs) all.push_back(take(it, {it.id, 0}));
     if (!page->cursor) return all;
     after = "&after=" + std::to_string(*page->cursor);
   }

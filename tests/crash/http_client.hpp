@@ -12,9 +12,13 @@ namespace sluice::crash {
 // The port in http://127.0.0.1:port.
 std::uint16_t port_of(std::string_view url);
 
+// What of a stored job must be as it was given: all of it, unless it came by another way.
+using read_contents = std::string (*)(const jobs::job_spec& spec);
+
 class http_client final : public client {
  public:
-  explicit http_client(std::uint16_t port) : wire_(port), gone_(!wire_.connected()) {}
+  explicit http_client(std::uint16_t port, read_contents read = contents_of)
+      : wire_(port), gone_(!wire_.connected()), read_(read) {}
 
   std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs, jobs::bulk mode) override;
   std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
@@ -38,10 +42,12 @@ class http_client final : public client {
   const jobs::testing::reply& ask(std::string_view method, const std::string& path,
                                   std::string_view body = {});
   answer end(jobs::job_id id, std::string_view how, std::string_view body);
+  taken_job take(const jobs::job& it, jobs::lease_ref lease) const;
 
   jobs::testing::wire wire_;
   jobs::testing::reply last_;
   bool gone_;
+  read_contents read_;
 };
 
 }  // namespace sluice::crash

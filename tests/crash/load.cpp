@@ -68,7 +68,7 @@ class pusher {
     spec.retry.first = 2ms;  // after a lease that ran out
     spec.retry.factor = 1;
     if (chance_.below(5) == 0) spec.run_at = jobs::real_time().now() + milliseconds(later());
-    if (chance_.below(10) == 0) spec.unique = make_unique();
+    if (how_.keys > 0 && chance_.below(10) == 0) spec.unique = make_unique();
     return spec;
   }
   jobs::unique_key make_unique() {
@@ -174,11 +174,12 @@ class worker {
     if (chance_.below(100) < held_percent) return;  // its own end or the server's ends this lease
     const auto what = chance_.below(100);
     if (what < 82) {
-      const auto result =
-          what < 4 ? "{\"result\":" + std::to_string(chance_.next()) + "}" : std::string();
+      const auto result = what < how_.result_percent
+                              ? "{\"result\":" + std::to_string(chance_.next()) + "}"
+                              : std::string();
       book_.acking(job.it, job.number);
       book_.acked(job.it, from_.ack(job, result), job.number, result);
-    } else if (what < 98) {
+    } else if (what < 100 - how_.buried_percent) {
       const milliseconds pause(1 + chance_.below(50));
       book_.failing(job.it, job.number, jobs::real_time().now() + pause);
       book_.failed(job.it, from_.fail(job, pause), job.number);

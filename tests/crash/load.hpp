@@ -20,10 +20,12 @@ struct load {
   int workers = 3;
   std::uint64_t seed = 1;
   std::uint64_t pushes_max = std::numeric_limits<std::uint64_t>::max();  // of each pusher
-  std::uint32_t keys = 40;  // how many unique keys there are
+  std::uint32_t keys = 40;  // how many unique keys there are; zero: none
   milliseconds lease_wait{20};
   milliseconds short_lease{30};    // of one lease in ten, and of extensions
   std::uint32_t held_percent = 3;  // of leases, which a worker never ends; ten times that if short
+  std::uint32_t result_percent = 4;       // of leases that end with a result
+  std::uint32_t buried_percent = 2;       // of leases
   std::uint32_t called_off_percent = 12;  // after so many of the pushes one is cancelled or deleted
   std::size_t retries = 3;                // of dead jobs, before anything else
 };

@@ -24,29 +24,17 @@
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/guarded.hpp"
+#include "tests/crash/kill_cycle.hpp"
 
 namespace sluice::crash {
 namespace {
 
 using namespace std::chrono_literals;
-using jobs::cli::testing::server_program;
-using jobs::cli::testing::temporary_folder;
-
-#if defined(SLUICE_CRASH_SANITIZED)
-constexpr std::uint64_t usual_kills = 10;
-#else
-constexpr std::uint64_t usual_kills = 50;
-#endif
 
 constexpr std::size_t keys = 8;
 constexpr int workers = 4;
 constexpr jobs::retry_policy quick{
     .attempts_max = 1000, .first = jobs::milliseconds(10), .longest = jobs::milliseconds(20)};
-
-std::uint64_t setting(const char* name, std::uint64_t usual) {
-  const char* const asked = std::getenv(name);
-  return asked == nullptr ? usual : std::strtoull(asked, nullptr, 10);
-}
 
 std::uint64_t number_in(const jobs::job& it) {
   std::uint64_t n = 0;
@@ -337,7 +325,7 @@ void judge(shared_book& all, const jobs::cron_info& cron) {
 }
 
 TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
-  const std::uint64_t kills = setting("SLUICE_CRASH_KILLS", usual_kills);
+  const std::uint64_t kills = kills_asked_for();
   const auto seed = setting("SLUICE_CRASH_SEED",
                             static_cast<std::uint64_t>(seam::now().time_since_epoch().count()));
   std::printf("[          ] %lu kills, SLUICE_CRASH_SEED=%lu\n", static_cast<unsigned long>(kills),

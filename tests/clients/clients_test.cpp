@@ -1,0 +1,146 @@
+// Client libraries from npm, each with the program that its users write, against this server.
+//
+// The scripts beside this file are those programs; beanstalkd itself passes those of its clients.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobs/cli/testing/program.hpp"
+#include "jobs/engine/engine.hpp"
+#include "jobs/net/testing/socket_wire.hpp"
+#include "jobs/protocol/faktory/faktory_server.hpp"
+#include "jobs/store/memory/memory_store.hpp"
+#include "sluice/base/testing/eventually.hpp"
+
+namespace sluice::jobs {
+namespace {
+
+using cli::testing::ended;
+using cli::testing::make_file;
+using cli::testing::program;
+using cli::testing::server_program;
+using cli::testing::temporary_folder;
+using sluice::testing::eventually;
+
+// `node SCRIPT PORT MORE...`, where the libraries are.
+class script : public program {
+ public:
+  script(const std::string& name, std::uint16_t port, const std::vector<std::string>& more = {})
+      : program(words_for(name, port, more),
+                {.called = SLUICE_NODE,
+                 .environment = {"NODE_PATH=" SLUICE_NODE_MODULES, "NODE_NO_WARNINGS=1"}}) {}
+
+  void wait_for(const std::string& line) {
+    eventually([&] { return out().find(line + "\n") != std::string::npos || has_ended(); },
+               line.c_str());
+    EXPECT_NE(out().find(line + "\n"), std::string::npos) << out() << err();
+  }
+
+ private:
+  static std::vector<std::string> words_for(const std::string& name, std::uint16_t port,
+                                            const std::vector<std::string>& more) {
+    std::vector<std::string> words = {SLUICE_CLIENT_SCRIPTS "/" + name, std::to_string(port)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+void expect_success(script& it) {
+  const ended end = it.wait();
+  EXPECT_EQ(end.code, 0) << end.out << end.err;
+  std::printf("%s", end.out.c_str());
+}
+
+TEST(Clients, JackdPutsReservesAndEverythingElse) {
+  const temporary_folder folder;
+  server_program server(folder, {"--beanstalk", ":0"});
+  script jackd("jackd.js", server.port_for("beanstalk"));
+  expect_success(jackd);
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST(Clients, FivebeansPutsReservesAndWorks) {
+  const temporary_folder folder;
+  server_program server(folder, {"--beanstalk", ":0"});
+  script fivebeans("fivebeans.js", server.port_for("beanstalk"));
+  expect_success(fivebeans);
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST(Clients, FaktoryWorkersClientPushesFetchesAndMutates) {
+  const temporary_folder folder;
+  server_program server(folder, {"--faktory", ":0"});
+  script client("faktory_client.js", server.port_for("faktory"));
+  expect_success(client);
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST(Clients, FaktoryWorkersClientKnowsAPassword) {
+  const temporary_folder folder;
+  const std::string password = make_file(folder, "password", "open sesame");
+  ASSERT_EQ(::chmod(password.c_str(), 0600), 0);
+  server_program server(folder, {"--faktory", ":0", "--faktory-password-file", password});
+  script client("faktory_client.js", server.port_for("faktory"), {"open sesame"});
+  expect_success(client);
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST(Clients, FaktoryWorkerDoesJobs) {
+  const temporary_folder folder;
+  server_program server(folder, {"--faktory", ":0"});
+  script worker("faktory_worker.js", server.port_for("faktory"), {"work"});
+  expect_success(worker);
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+// It finishes what it has, and the server waits for that.
+TEST(Clients, FaktoryWorkerEndsWhenTheServerShutsDown) {
+  const temporary_folder folder;
+  server_program server(folder, {"--faktory", ":0"});
+  script worker("faktory_worker.js", server.port_for("faktory"), {"terminate"});
+  worker.wait_for("working");
+  server.itself().signal(SIGTERM);
+  worker.wait_for("terminate");
+  expect_success(worker);
+  const ended end = server.itself().wait();
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(end.err.find("did not finish"), std::string::npos) << end.err;
+}
+
+TEST(Clients, FaktoryWorkerGoesQuietAndEndsWhenItIsTold) {
+  auto engine = engine::open(make_memory_store());
+  ASSERT_TRUE(engine);
+  faktory_options o;
+  o.wire.listen = {{.port = 0}};
+  faktory_server server(std::move(o));
+  const auto ports = server.start(**engine);
+  ASSERT_TRUE(ports) << ports.error().message;
+  {
+    script worker("faktory_worker.js", ports->front(), {"quiet"});
+    worker.wait_for("working");
+    EXPECT_TRUE(server.quiet(""));
+    worker.wait_for("quiet");
+    worker.wait_for("fetches no more");
+    testing::socket_wire producer(ports->front());
+    EXPECT_TRUE(producer.line().starts_with("+HI "));
+    producer.send(
+        "HELLO {\"v\":2}\r\nPUSH {\"jid\":\"quick-one\",\"jobtype\":\"quick\",\"args\":[]}\r\n");
+    EXPECT_EQ(producer.line(), "+OK");
+    EXPECT_EQ(producer.line(), "+OK");
+    EXPECT_TRUE(server.terminate(""));
+    worker.wait_for("terminate");
+    const ended end = worker.wait();
+    EXPECT_EQ(end.code, 0) << end.out << end.err;
+    EXPECT_EQ(end.out.find("quick\n"), std::string::npos) << "it took a job after quiet";
+  }
+  server.stop();
+  (*engine)->stop();
+}
+
+}  // namespace
+}  // namespace sluice::jobs

@@ -1,0 +1,26 @@
+# Installs the packages of package-lock.json into INTO, once: cmake -DNPM=... -DFROM=... -DINTO=...
+# -P install.cmake. A failure is a failure of the tests that need them.
+file(SHA256 "${FROM}/package-lock.json" wanted)
+set(stamp "${INTO}/installed")
+if(EXISTS "${stamp}")
+  file(READ "${stamp}" installed)
+  if(installed STREQUAL wanted)
+    return()
+  endif()
+endif()
+if(NOT NPM OR NOT NODE)
+  message(FATAL_ERROR "node and npm were not found: run 'scripts/setup build' and configure again, "
+    "or do without these tests with -DSLUICE_NPM_CLIENTS=OFF")
+endif()
+file(REMOVE_RECURSE "${INTO}")
+file(MAKE_DIRECTORY "${INTO}")
+file(COPY "${FROM}/package.json" "${FROM}/package-lock.json" DESTINATION "${INTO}")
+# No script of a package is run.
+execute_process(
+  COMMAND "${NPM}" ci --ignore-scripts --no-audit --no-fund
+  WORKING_DIRECTORY "${INTO}" RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(failed)
+  message(FATAL_ERROR "npm ci failed (${failed}); -DSLUICE_NPM_CLIENTS=OFF does without these "
+    "tests:\n${said}")
+endif()
+file(WRITE "${stamp}" "${wanted}")

@@ -1,0 +1,126 @@
+#include "tests/crash/kill_cycle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stop_token>
+
+#include "sluice/base/seam.hpp"
+#include "sluice/sync/event.hpp"
+#include "tests/crash/http_client.hpp"
+
+namespace sluice::crash {
+namespace {
+
+using namespace std::chrono_literals;
+
+#if defined(SLUICE_CRASH_SANITIZED)
+constexpr std::uint64_t usual_kills = 10;
+#else
+constexpr std::uint64_t usual_kills = 50;
+#endif
+
+// How a life ends.
+enum class ending : std::uint8_t {
+  under_load,
+  when_all_are_answered  // so that a request which is never answered cannot hide behind the kill
+};
+
+std::unique_ptr<client> client_of(const kill_plan::connect_to& how, const server_program& server) {
+  if (how) return how(server);
+  return std::make_unique<http_client>(port_of(server.url()));
+}
+
+// Keeps it busy, and ends it after a random time.
+void end_under_load(server_program& server, ledger& book, random& chance, ending when,
+                    const kill_plan& plan) {
+  const auto connect_to = [&] { return client_of(plan.connect, server); };
+  const auto moment = below(chance, 1s);
+  load busy = plan.busy;
+  busy.seed = chance.next();
+  std::stop_source enough;
+  const bool waits = when == ending::when_all_are_answered;
+  {
+    const seam::thread killer([&] {
+      pass(moment);
+      if (waits) {
+        enough.request_stop();
+      } else {
+        plan.how(server, chance);
+      }
+    });
+    const int deserted = keep_busy(book, connect_to, busy, enough.get_token());
+    EXPECT_TRUE(!waits || deserted == 0) << "a living server left clients without an answer";
+  }
+  if (waits) plan.how(server, chance);
+}
+
+// Power that goes again while it starts and recovers: nobody gets to speak to it.
+void end_while_it_starts(const temporary_folder& folder, random& chance) {
+  jobs::cli::testing::program server({"serve", "--data", folder.file("data"), "--port", "0"});
+  pass(below(chance, 50ms));
+  server.signal(SIGKILL);
+  EXPECT_EQ(server.wait().code, 128 + SIGKILL);
+}
+
+}  // namespace
+
+std::uint64_t setting(const char* name, std::uint64_t usual) {
+  const char* const asked = std::getenv(name);
+  return asked == nullptr ? usual : std::strtoull(asked, nullptr, 10);
+}
+
+std::uint64_t kills_asked_for() {
+  return setting("SLUICE_CRASH_KILLS", usual_kills);
+}
+
+void pass(std::chrono::microseconds time) {
+  event nobody_sets;  // a power switch gives no sign
+  (void)nobody_sets.wait_within({deadline::after(time), {}});
+}
+
+std::chrono::microseconds below(random& chance, std::chrono::microseconds bound) {
+  return std::chrono::microseconds(chance.below(static_cast<std::uint32_t>(bound.count())));
+}
+
+verdict end_again_and_again(const kill_plan& plan) {
+  const auto seed = setting("SLUICE_CRASH_SEED",
+                            static_cast<std::uint64_t>(seam::now().time_since_epoch().count()));
+  std::printf("[          ] %lu kills, SLUICE_CRASH_SEED=%lu\n",
+              static_cast<unsigned long>(plan.kills), static_cast<unsigned long>(seed));
+  std::fflush(stdout);  // a run that hangs or is ended must have said it
+  const temporary_folder folder;
+  random chance(seed);
+  ledger book;
+  std::uint64_t cut_short = 0;
+  for (std::uint64_t i = 0; i < plan.kills; ++i) {
+    if (i % 5 == 1) end_while_it_starts(folder, chance);
+    server_program server(folder, plan.words);
+    if (::testing::Test::HasFailure()) {
+      ADD_FAILURE() << "after " << i << " kills";
+      return book.judge();
+    }
+    end_under_load(server, book, chance,
+                   i % 10 == 3 ? ending::when_all_are_answered : ending::under_load, plan);
+    const auto ended = server.itself().wait();
+    EXPECT_TRUE(plan.codes.contains(ended.code)) << ended.code << ": " << ended.err;
+    cut_short += ended.code != 0 ? 1U : 0U;
+    if (plan.after_life) plan.after_life();
+    book.crashed();
+  }
+  server_program server(folder, plan.words);
+  const auto last = client_of(plan.connect_last, server);
+  EXPECT_TRUE(drain(book, *last)) << server.itself().err();
+  auto found = book.judge();
+  std::printf("[          ] %s\n", found.to_string().c_str());
+  EXPECT_TRUE(found.ok());
+  EXPECT_GE(found.acknowledged, 20 * plan.kills) << "too little load to show anything";
+  EXPECT_GE(found.done, 5 * plan.kills);
+  EXPECT_GT(found.redelivered, 0U);
+  EXPECT_GT(cut_short, 0U) << "every end was one in good order";
+  EXPECT_EQ(server.stop().code, 0);
+  return found;
+}
+
+}  // namespace sluice::crash

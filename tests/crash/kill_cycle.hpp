@@ -1,0 +1,52 @@
+#pragma once
+
+// A server that is kept busy and ended again and again, on the same data, and the judgement on it.
+//
+// SLUICE_CRASH_KILLS sets how often, SLUICE_CRASH_SEED when and with what load.
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jobs/cli/testing/program.hpp"
+#include "sluice/base/random.hpp"
+#include "tests/crash/client.hpp"
+#include "tests/crash/load.hpp"
+
+namespace sluice::crash {
+
+using jobs::cli::testing::server_program;
+using jobs::cli::testing::temporary_folder;
+
+// Of the environment, or as usual.
+std::uint64_t setting(const char* name, std::uint64_t usual);
+std::uint64_t kills_asked_for();
+
+void pass(std::chrono::microseconds time);
+std::chrono::microseconds below(random& chance, std::chrono::microseconds bound);
+
+struct kill_plan {
+  using end_it = void (*)(server_program&, random&);
+  using connect_to = std::function<std::unique_ptr<client>(const server_program&)>;
+
+  std::uint64_t kills = kills_asked_for();
+  end_it how = [](server_program& server, random&) { server.itself().signal(SIGKILL); };
+  std::set<int> codes = {128 + SIGKILL};  // with which it may end
+  std::vector<std::string> words{};       // of `serve`, beside the usual ones
+  load busy{.pushers = 4, .workers = 4};
+  connect_to connect{};       // empty: over HTTP
+  connect_to connect_last{};  // for what is left at the end; empty: over HTTP
+  // After each life, when all clients have ended.
+  std::function<void()> after_life{};
+};
+
+// Also expects that nothing that may not happen has happened, and that there was enough load.
+verdict end_again_and_again(const kill_plan& plan);
+
+}  // namespace sluice::crash

@@ -1,0 +1,55 @@
+// As kill_test, with clients that speak the protocols of beanstalkd and of Faktory: a put or a push
+// that was acknowledged is handed out at least once, and not after its delete or its ACK was. At
+// the end, what is left is taken over HTTP: they are the same jobs.
+
+#include <gtest/gtest.h>
+
+#include "tests/crash/kill_cycle.hpp"
+#include "tests/crash/wire_clients.hpp"
+
+namespace sluice::crash {
+namespace {
+
+// Neither has unique keys of a client's own, or results.
+constexpr load what_they_can{.pushers = 4, .workers = 4, .keys = 0, .result_percent = 0};
+
+TEST(protocol_kill_test, NothingThatBeanstalkAcknowledgedIsLost) {
+  open_connections open;
+  kill_plan plan;
+  plan.words = {"--beanstalk", ":0"};
+  plan.busy = what_they_can;
+  plan.connect = [&](const server_program& server) {
+    return std::make_unique<beanstalk_client>(server.port_for("beanstalk"), port_of(server.url()),
+                                              open);
+  };
+  plan.connect_last = plan.connect;
+  plan.after_life = [&] { open.close(); };
+  const auto found = end_again_and_again(plan);
+  EXPECT_GT(found.called_off, 0U);
+  EXPECT_GT(found.failed, 0U);
+  EXPECT_GT(found.retried, 0U);
+}
+
+TEST(protocol_kill_test, NothingThatFaktoryAcknowledgedIsLost) {
+  open_connections open;
+  kill_plan plan;
+  plan.words = {"--faktory", ":0"};
+  plan.busy = what_they_can;
+  plan.busy.buried_percent = 0;
+  plan.busy.called_off_percent = 0;
+  plan.connect = [&](const server_program& server) {
+    return std::make_unique<faktory_client>(server.port_for("faktory"), port_of(server.url()),
+                                            open);
+  };
+  plan.connect_last = [&](const server_program& server) {
+    faktory_client hurry(server.port_for("faktory"), port_of(server.url()), open);
+    EXPECT_TRUE(hurry.requeue_retries());
+    return std::make_unique<http_client>(port_of(server.url()), faktory_contents);
+  };
+  plan.after_life = [&] { open.close(); };
+  const auto found = end_again_and_again(plan);
+  EXPECT_GT(found.failed, 0U);
+}
+
+}  // namespace
+}  // namespace sluice::crash

@@ -1,0 +1,117 @@
+#pragma once
+
+// Job servers behind the protocols of beanstalkd and of Faktory, as the crash tests see them. Each
+// client is one connection, and beside it one of HTTP for what the protocol cannot be asked.
+//
+// A connection that closes gives its jobs back at once, while its fellow clients still work: so it
+// is kept open, by `open_connections`, until all of them have ended.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "jobs/net/testing/socket_wire.hpp"
+#include "sluice/sync/guarded.hpp"
+#include "tests/crash/http_client.hpp"
+
+namespace sluice::crash {
+
+class open_connections {
+ public:
+  void keep(jobs::testing::socket_wire it) {
+    kept_.with([&](auto& all) { all.push_back(std::move(it)); });
+  }
+  void close() {
+    kept_.with([](auto& all) { all.clear(); });
+  }
+
+ private:
+  guarded<std::vector<jobs::testing::socket_wire>> kept_;
+};
+
+// What both have alike.
+class wire_client : public client {
+ public:
+  wire_client(std::uint16_t port, http_client http, open_connections& kept)
+      : wire_(port), http_(std::move(http)), kept_(kept), gone_(!wire_.connected()) {}
+  ~wire_client() override { kept_.keep(std::move(wire_)); }
+
+  std::vector<answer> ack_many(const std::vector<taken_job>& jobs) override {
+    std::vector<answer> answers;
+    for (const auto& job : jobs) answers.push_back(ack(job, {}));
+    return answers;
+  }
+  std::optional<std::vector<taken_job>> list(jobs::job_state state) override {
+    return http_.list(state);
+  }
+  std::optional<std::uint64_t> unfinished() override { return http_.unfinished(); }
+  bool gone() const override { return gone_; }
+
+ protected:
+  // False: there is nobody any more.
+  bool say(std::string_view bytes);
+  // The next line; empty: there is nobody any more.
+  std::string hear();
+  std::string hear_bytes(std::size_t count);
+  http_client& http() { return http_; }
+
+ private:
+  jobs::testing::socket_wire wire_;
+  http_client http_;
+  open_connections& kept_;
+  bool gone_;
+};
+
+// A body is all of a job's contents, since the protocol has no fields for them.
+std::string beanstalk_contents(const jobs::job_spec& spec);
+
+class beanstalk_client final : public wire_client {
+ public:
+  beanstalk_client(std::uint16_t port, std::uint16_t http_port, open_connections& kept);
+
+  std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs, jobs::bulk mode) override;
+  std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
+                                              milliseconds lease_for) override;
+  answer ack(const taken_job& job, const std::string& result) override;
+  std::vector<answer> ack_many(const std::vector<taken_job>& jobs) override;
+  answer fail(const taken_job& job, milliseconds retry_in) override;
+  answer bury(const taken_job& job) override;
+  answer extend(const taken_job& job, milliseconds by) override;
+  answer cancel(jobs::job_id id) override { return remove(id); }
+  answer remove(jobs::job_id id) override;
+  answer retry(jobs::job_id id) override;
+
+ private:
+  answer ask(const std::string& command, std::string_view yes);
+
+  std::string used_ = "default";
+};
+
+// The arguments and, beside them, the rest of a job's contents.
+std::string faktory_contents(const jobs::job_spec& spec);
+
+class faktory_client final : public wire_client {
+ public:
+  faktory_client(std::uint16_t port, std::uint16_t http_port, open_connections& kept);
+
+  std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs, jobs::bulk mode) override;
+  std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
+                                              milliseconds lease_for) override;
+  answer ack(const taken_job& job, const std::string& result) override;
+  answer fail(const taken_job& job, milliseconds retry_in) override;
+  // Nothing that a worker could say makes a job dead, nor can it be called off by its number.
+  answer bury(const taken_job&) override { return answer::no; }
+  answer extend(const taken_job& job, milliseconds by) override;
+  answer cancel(jobs::job_id) override { return answer::no; }
+  answer remove(jobs::job_id) override { return answer::no; }
+  answer retry(jobs::job_id id) override { return http().retry(id); }
+
+  // What failed is due in a quarter of a minute or more: makes it due now.
+  bool requeue_retries();
+
+ private:
+  answer ask(const std::string& command);
+  std::string wid_;
+};
+
+}  // namespace sluice::crash
