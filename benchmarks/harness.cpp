@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -20,6 +21,16 @@ namespace {
 std::vector<void (*)(suite&)>& registered() {
   static std::vector<void (*)(suite&)> all;
   return all;
+}
+
+std::vector<const on_failure*>& to_clean_up() {
+  static std::vector<const on_failure*> all;
+  return all;
+}
+
+std::mutex& to_clean_up_lock() {
+  static std::mutex one;
+  return one;
 }
 
 // Ours, the baseline, then the peers: the order of every table, whatever the order of linking.
@@ -275,9 +286,21 @@ int suite::run(int argc, char** argv) {
   return s.check && missed != 0 ? 1 : 0;
 }
 
+on_failure::on_failure(std::function<void()> clean_up) : clean_up_(std::move(clean_up)) {
+  const std::scoped_lock lock(to_clean_up_lock());
+  to_clean_up().push_back(this);
+}
+
+on_failure::~on_failure() {
+  const std::scoped_lock lock(to_clean_up_lock());
+  std::erase(to_clean_up(), this);
+}
+
 void fail(std::string_view why) {
   std::cout.flush();
   std::cerr << "\nbench failed: " << why << std::endl;
+  const std::scoped_lock lock(to_clean_up_lock());
+  for (const on_failure* each : to_clean_up()) each->clean_up_();
   std::_Exit(3);  // contenders' threads may still run, so no destructors
 }
 

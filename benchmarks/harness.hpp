@@ -132,6 +132,20 @@ class registration {
 // stderr and end the process.
 [[noreturn]] void fail(std::string_view why);
 
+// What must happen even then, as nothing is destroyed: for as long as this lives.
+class on_failure {
+ public:
+  explicit on_failure(std::function<void()> clean_up);
+  ~on_failure();
+  on_failure(const on_failure&) = delete;
+  on_failure& operator=(const on_failure&) = delete;
+
+ private:
+  std::function<void()> clean_up_;
+
+  friend void fail(std::string_view why);
+};
+
 void expect_equal(std::uint64_t actual, std::uint64_t expected, std::string_view what);
 
 // Makes the compiler believe that `value` is used, so that the work behind it is not removed.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <atomic>
+#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -122,6 +123,17 @@ TEST(bench_harness_test, AChildThatFailsOrPrintsNoNumberFailsTheBench) {
 
 TEST(bench_harness_test, AWrongChecksumFailsTheBench) {
   EXPECT_EXIT(expect_equal(1, 2, "sum"), testing::ExitedWithCode(3), "sum: got 1, expected 2");
+}
+
+TEST(bench_harness_test, AFailureCleansUpWhatStillLives) {
+  const auto fails = [] {
+    {
+      const on_failure gone([] { std::cerr << "gone"; });
+    }
+    const on_failure lives([] { std::cerr << "cleaned up"; });
+    fail("why");
+  };
+  EXPECT_EXIT(fails(), testing::ExitedWithCode(3), "why\ncleaned up$");
 }
 
 TEST(bench_harness_test, AContenderOfNoWorkloadAndATwinFailTheBench) {

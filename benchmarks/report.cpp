@@ -211,7 +211,7 @@ int print_bars(std::ostream& out, const std::vector<scoreboard>& boards) {
         out << "\nbars\n";
         titled = true;
       }
-      out << "  " << std::left << std::setw(18) << board.what.name << std::setw(40)
+      out << "  " << std::left << std::setw(21) << board.what.name << std::setw(40)
           << claim_text(claim, board.what.unit);
       switch (judge(claim, board)) {
         case verdict::met:

@@ -46,6 +46,26 @@ else()
   sluice_missing_peer(boost libboost-thread1.81-dev)
 endif()
 
+# Servers, which a benchmark starts from the PATH.
+find_program(SLUICE_BEANSTALKD beanstalkd)
+mark_as_advanced(SLUICE_BEANSTALKD)
+if(SLUICE_BEANSTALKD)
+  add_library(bench_peer_beanstalkd INTERFACE)
+else()
+  sluice_missing_peer(beanstalkd beanstalkd)
+endif()
+
+find_program(SLUICE_REDIS_SERVER redis-server)
+find_path(SLUICE_HIREDIS_DIR hiredis/hiredis.h)
+find_library(SLUICE_HIREDIS hiredis)
+mark_as_advanced(SLUICE_REDIS_SERVER SLUICE_HIREDIS_DIR SLUICE_HIREDIS)
+if(SLUICE_REDIS_SERVER AND SLUICE_HIREDIS_DIR AND SLUICE_HIREDIS)
+  sluice_header_peer(redis_streams "${SLUICE_HIREDIS_DIR}")
+  target_link_libraries(bench_peer_redis_streams INTERFACE "${SLUICE_HIREDIS}")
+else()
+  sluice_missing_peer(redis_streams "redis-server libhiredis-dev")
+endif()
+
 # The peers below are programs. They are compiled into the folder peers beside the benchmark,
 # which looks for them there.
 find_program(SLUICE_GO go)

@@ -1,18 +1,18 @@
 #pragma once
 
-// Many keep-alive connections to one server, served by one thread: a client that costs so little
-// that what is measured is the server.
+// Many keep-alive connections to one server, served by one thread (see crowd.hpp).
 //
 // It understands exactly what the server sends: a status line, headers, and a body of
 // Content-Length bytes. One request is under way on a connection at a time.
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "benchmarks/wire/crowd.hpp"
 
 namespace sluice::bench {
 
@@ -24,7 +24,7 @@ struct http_answer {
 class http_crowd {
  public:
   class connection;
-  using clock = std::chrono::steady_clock;
+  using clock = crowd::clock;
   using on_answer = std::function<void(connection&, const http_answer&)>;
 
   explicit http_crowd(std::uint16_t port);
@@ -37,20 +37,14 @@ class http_crowd {
   void post(connection& on, std::string_view path, std::string_view body);
   void get(connection& on, std::string_view path);
 
-  // Handles answers until `is_over` says true, which is asked after every round of them and at
-  // least at each `wake_at` (a time that is_over may move).
-  void run(const std::function<bool()>& is_over);
-  void wake_at(clock::time_point when) { wake_ = when; }
+  // As crowd's.
+  void run(const std::function<bool()>& is_over) { wire_.run(is_over); }
+  void wake_at(clock::time_point when) { wire_.wake_at(when); }
 
  private:
   void send(connection& on, std::string_view head, std::string_view body);
-  void flush(connection& on);
-  void receive(connection& on);
-  void watch(connection& on, bool for_room);
 
-  std::uint16_t port_;
-  int epoll_ = -1;
-  clock::time_point wake_ = clock::time_point::max();
+  crowd wire_;
   std::vector<std::unique_ptr<connection>> connections_;
 };
 

@@ -1,11 +1,10 @@
 // ./bench server: the real binary over HTTP, on a fresh store with sync=full, keep-alive
 // connections from one client thread.
-#include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "benchmarks/harness.hpp"
+#include "benchmarks/percentiles.hpp"
 #include "benchmarks/server/server_process.hpp"
 #include "benchmarks/server/workloads.hpp"
 #include "benchmarks/temporary_folder.hpp"
@@ -43,31 +42,17 @@ measure cpu_us_per_job(std::size_t jobs_a_request) {
   };
 }
 
-// The percentiles of one repetition are of one run, so the first that is asked measures.
-class latency_runs {
- public:
-  measure at(double share) {
-    return [this, share](const settings& s) {
-      const std::size_t repetition = asked_[share]++;
-      if (repetition == runs_.size()) {
-        const temporary_folder folder;
-        server_process server(folder.path());
-        runs_.push_back(latencies_at(server, 1000, s.quick ? seconds(0.5) : seconds(10)));
-      }
-      return percentile(runs_[repetition], share);
-    };
-  }
-
- private:
-  std::map<double, std::size_t> asked_;
-  std::vector<std::vector<double>> runs_;
-};
+std::vector<double> latencies_of_jobs(const settings& s) {
+  const temporary_folder folder;
+  server_process server(folder.path());
+  return latencies_at(server, 1000, s.quick ? seconds(0.5) : seconds(10));
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   suite s("server");
-  latency_runs latency;
+  const percentile_runs latency(latencies_of_jobs);
   const auto declare = [&](const char* name, const char* about, const char* unit, better direction,
                            unsigned repetitions_max) {
     s.declare({.name = name,

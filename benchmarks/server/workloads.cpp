@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -267,12 +266,6 @@ std::vector<double> latencies_at(server_process& server, double rate, seconds du
   expect_equal(found.size(), total, "jobs that reached a worker");
   std::ranges::sort(found);
   return found;
-}
-
-double percentile(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) fail("no latency was measured");
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
-  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
 }  // namespace sluice::bench

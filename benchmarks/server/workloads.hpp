@@ -44,6 +44,4 @@ void work_off(server_process& server, std::uint64_t count);
 // was due.
 std::vector<double> latencies_at(server_process& server, double rate, seconds duration);
 
-double percentile(const std::vector<double>& sorted, double share);
-
 }  // namespace sluice::bench
