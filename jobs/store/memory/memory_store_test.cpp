@@ -18,6 +18,7 @@ struct memory_kind {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_suite, memory_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_order_suite, memory_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_random_suite, memory_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, store_gates_suite, memory_kind);
 

@@ -34,6 +34,7 @@ struct sqlite_few_lines_kind {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_suite, sqlite_kind);
+INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_order_suite, sqlite_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_random_suite, sqlite_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_gates_suite, sqlite_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite_few_lines, store_gates_suite, sqlite_few_lines_kind);
