@@ -123,6 +123,20 @@ TEST_F(HttpConnection, ReadsChunkedBodies) {
   EXPECT_EQ(w.receive().body, R"({"accepted":2,"results":[{"id":2},{"id":3}]})");
 }
 
+TEST_F(HttpConnection, ReadsChunkedBodiesByteByByte) {
+  start();
+  wire w = connect();
+  const std::string head =
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n";
+  for (const char c : head + "c\r\n{\"kind\":\"a\"}\r\n0\r\n\r\n" + head + "0\r\n\r\n") {
+    w.send(std::string(1, c));
+  }
+  EXPECT_EQ(w.receive().status, 201);
+  EXPECT_EQ(w.receive().status, 400);
+  EXPECT_EQ(read<job>(ask("GET", "/v1/jobs/1")).spec.kind, "a");
+}
+
 TEST_F(HttpConnection, SaysGoOnToWhoeverAsksFirst) {
   start();
   wire w = connect();

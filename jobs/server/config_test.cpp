@@ -201,6 +201,9 @@ TEST_F(Config, SaysWhereTheFileIsNoToml) {
   EXPECT_TRUE(wrong(std::string(1000, '[')).starts_with("sluice.toml:1:"));
   wrong(std::string("data = '\xff'\n"));
   wrong(std::string("a\0b", 3));
+  // Letters beyond ASCII, where a space might be.
+  EXPECT_TRUE(wrong("data = 1\u013e2\n").starts_with("sluice.toml:1:"));
+  EXPECT_TRUE(wrong("d\u013eta = 'a'\n").starts_with("sluice.toml:1:"));
 }
 
 TEST_F(Config, TellsAllMistakesAtOnceInTheirOrder) {

@@ -3,6 +3,7 @@
 // Beast's incremental parser, taking only what is wanted of a request: no map of headers, and a
 // body that came in one piece is not copied.
 
+#include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,16 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
     body_limit(boost::none);  // looked at below: it depends on the route
   }
 
+  // As Beast's, but that the end of a body in chunks is not shown to it in pieces: its shortest
+  // form is five bytes, and Beast asserts that none is shorter after it has seen three of them.
+  std::size_t put(boost::asio::const_buffer bytes, boost::beast::error_code& ec) {
+    if (is_header_done() && !is_done() && chunked() && bytes.size() < last_chunk_bytes_min) {
+      ec = boost::beast::http::error::need_more;
+      return 0;
+    }
+    return basic_parser::put(bytes, ec);
+  }
+
   const request_head& head() const noexcept { return head_; }
   // What is done with the body, and how long it may be; set when the head is done.
   void use_body(body_use use, std::uint64_t bytes_max) noexcept {
@@ -45,6 +56,8 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   using string_view = boost::beast::string_view;
   using verb = boost::beast::http::verb;
   using field = boost::beast::http::field;
+
+  static constexpr std::size_t last_chunk_bytes_min = std::string_view("0\r\n\r\n").size();
 
   static std::string_view plain(string_view s) noexcept { return {s.data(), s.size()}; }
 

@@ -10,6 +10,14 @@
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include "jobs/server/detail/toml_tree.hpp"
 
+#include <toml++/impl/forward_declarations.h>
+// Its table of spaces beyond ASCII holds every letter from U+00A1 to U+0499 for impossible, which
+// is undefined behaviour and not an answer. They are no spaces.
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE return false
+#include <toml++/impl/unicode.h>
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE __builtin_unreachable()
 #include <toml++/toml.h>
 
 #include <sstream>
