@@ -286,8 +286,8 @@ future<result<std::uint64_t>> engine::purge(std::string name) {
       });
 }
 
-void engine::help() {
-  impl_->help();
+bool engine::help() {
+  return impl_->help();
 }
 
 engine_stats engine::stats() const {

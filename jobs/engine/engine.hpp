@@ -189,7 +189,9 @@ class engine {
   // what they have staged is committed here if it is little, or else handed to the committing
   // thread. From the first call on, this thread must call it after whatever else it calls: until
   // then nothing of that is begun. Spares two changes of threads for each call (./bench beanstalk).
-  void help();
+  // True: the commit waits, for 100 us at most, for callers who were answered just now and are
+  // about to come back; serve who has come, and call it again.
+  bool help();
 
   engine_stats stats() const;
   jobs::health health() const;

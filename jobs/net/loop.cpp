@@ -32,11 +32,19 @@ void loop::start() {
 void loop::run() noexcept {
   seam::name_thread(thread_name_);
   while (context_.run_one() != 0) {
-    for (int n = 1; n < handlers_a_turn && context_.poll_one() != 0; ++n) {
-    }
-    if (turn_end_) turn_end_();
+    int ran = 1;
+    do {
+      if (ran == 0) seam::yield();  // those that are waited for may want this very core
+      ran = run_ready();
+    } while (turn_end_ && turn_end_());
   }
   ended_.set();
+}
+
+int loop::run_ready() {
+  int ran = 0;
+  while (ran < handlers_a_turn && context_.poll_one() != 0) ++ran;
+  return ran;
 }
 
 void loop::post(work& item) noexcept {

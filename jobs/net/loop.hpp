@@ -49,8 +49,9 @@ class loop : public executor {
   explicit loop(std::string thread_name);
   virtual ~loop();
 
-  // Called on the loop's thread whenever it has run what was ready. Before `start`.
-  void at_turn_end(std::function<void()> f) { turn_end_ = std::move(f); }
+  // Called on the loop's thread whenever it has run what was ready; while it says true, again as
+  // soon as the loop has looked for more. Before `start`.
+  void at_turn_end(std::function<bool()> f) { turn_end_ = std::move(f); }
 
   // Any thread.
   void start();
@@ -86,13 +87,14 @@ class loop : public executor {
 
  private:
   void run() noexcept;
+  int run_ready();
   void drain_inbox();
   void pump_touched();
   void on_timer();
   void end_if_over();
 
   const std::string thread_name_;
-  std::function<void()> turn_end_;
+  std::function<bool()> turn_end_;
   boost::asio::io_context context_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_;
   boost::asio::steady_timer timer_;

@@ -19,6 +19,8 @@ constexpr std::size_t evictions_at_once = 1000;
 constexpr int taken_out_at_once = 100;
 constexpr std::chrono::nanoseconds gather_max = std::chrono::microseconds(100);
 constexpr std::size_t help_changes_max = 32;
+// Fewer callers than that are as well served one by one.
+constexpr std::size_t help_gathers_from = 4;
 constexpr std::chrono::nanoseconds help_commit_max = std::chrono::milliseconds(1);
 // A disk that is full again after so little would only make pushes come and go.
 constexpr std::uint64_t room_to_recover = std::uint64_t{1} << 20;
@@ -60,21 +62,27 @@ thread_local engine::impl::helping engine::impl::helps_;
 // Few changes are committed here and now: to hand them over and to hear of it would take as long as
 // the commit. Many are the committer's, while this thread gathers more; and so is a disk that lets
 // one wait.
-void engine::impl::help() {
+bool engine::impl::help() {
   helps_.whom = this;
-  if (!std::exchange(helps_.has_something, false)) return;
+  if (!helps_.has_something) return false;
   std::unique_lock turn(turn_, std::try_to_lock);
-  if (!turn.owns_lock() || last_commit_ > help_commit_max) return wake_.set();
-  {
+  bool is_mine = turn.owns_lock() && last_commit_ <= help_commit_max;
+  if (is_mine) {
     const std::lock_guard hold(mutex_);
-    if (stopping_ || core_.staged() > help_changes_max) return wake_.set();
+    is_mine = !stopping_ && core_.staged() <= help_changes_max;
+    if (is_mine && expected_ >= help_gathers_from && more_may_come()) return true;
+  }
+  helps_.has_something = false;
+  if (!is_mine) {
+    wake_.set();
+    return false;
   }
   (void)round(who::helper);
-  expected_ = 0;  // nobody comes back before this thread lets them
   const std::lock_guard hold(mutex_);
   const time_point next =
       std::min(core_.next_wake(time_.timers().now(), time_.now()), next_probe_or_flush());
   if (core_.has_staged() || !calls_.empty() || next < sleeps_until_) wake_.set();
+  return false;
 }
 
 bool engine::impl::round(who by) {
@@ -129,16 +137,19 @@ bool engine::impl::round(who by) {
 // while they were committed, for at most half of the time that a commit takes.
 void engine::impl::gather() {
   if (expected_ < 2) return;
-  const time_point until = answered_at_ + std::min(gather_max, last_commit_ / 2);
   for (;;) {
     {
       const std::lock_guard hold(mutex_);
-      const std::size_t staged = core_.staged();
-      if (staged == 0 || staged >= expected_) return;
+      if (!more_may_come()) return;
     }
-    if (seam::now() >= until) return;
     seam::yield();
   }
+}
+
+bool engine::impl::more_may_come() const {
+  const std::size_t staged = core_.staged();
+  return staged > 0 && staged < expected_ &&
+         seam::now() < answered_at_ + std::min(gather_max, last_commit_ / 2);
 }
 
 void engine::impl::read_windows(const std::vector<detail::queue_state*>& queues,

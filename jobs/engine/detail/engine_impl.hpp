@@ -61,7 +61,7 @@ class engine::impl {
       wake_.set();
     }
   }
-  void help();
+  bool help();
   // The same for a call with one promise, which is refused once the engine has ended.
   template <class T, class Change>
   future<T> ask(T refusal, Change&& change) {
@@ -160,6 +160,7 @@ class engine::impl {
   enum class who : std::uint8_t { committer, helper };
   bool round(who by);  // false: there was nothing to do
   void gather();
+  bool more_may_come() const;  // with both locks held
   void read_windows(const std::vector<detail::queue_state*>& queues, detail::answers& out);
   void read_due(detail::answers& out);
   void make_room(detail::answers& out);
