@@ -23,6 +23,7 @@
 #include "jobs/model/batch.hpp"
 #include "jobs/model/cron.hpp"
 #include "jobs/model/events.hpp"
+#include "jobs/model/faktory_worker.hpp"
 #include "jobs/model/requests.hpp"
 
 namespace sluice::jobs::json {
@@ -112,6 +113,10 @@ result<job_event> read(std::string_view text, read_context context);
 template <>
 result<event_page> read(std::string_view text, read_context context);
 template <>
+result<faktory_worker> read(std::string_view text, read_context context);
+template <>
+result<faktory_worker_page> read(std::string_view text, read_context context);
+template <>
 result<problem> read(std::string_view text, read_context context);
 
 // Requests: read strictly.
@@ -155,6 +160,8 @@ void write(std::string& out, const cron_times& times);
 void write(std::string& out, const log_page& page);  // {"lines": [...], "next": cursor}
 void write(std::string& out, const job_event& e);
 void write(std::string& out, const event_page& page);
+void write(std::string& out, const faktory_worker& worker);
+void write(std::string& out, const faktory_worker_page& page);  // {"workers": [...], "next": wid}
 void write(std::string& out, const problem& p);
 
 // One element of the list of push results, for an answer that is written as results come in:

@@ -14,7 +14,6 @@ using detail::field;
 using detail::field_rule;
 using detail::read_answer;
 using detail::read_answer_with;
-using detail::read_list;
 using detail::read_object;
 
 constexpr std::array all_codes = {
@@ -85,15 +84,15 @@ using push_results = std::vector<result<push_receipt>>;
 constexpr std::array<field<push_results>, 1> push_results_fields = {{
     {"results",
      [](json_reader& in, push_results& all) {
-       read_list(in, all, [](json_reader& i, push_results& into) {
+       for (in.begin_array(); in.next_element();) {
          push_item item;
-         read_push_item(i, item);
+         read_push_item(in, item);
          if (item.why) {
-           into.emplace_back(std::move(*item.why));
+           all.emplace_back(std::move(*item.why));
          } else {
-           into.emplace_back(item.receipt);
+           all.emplace_back(item.receipt);
          }
-       });
+       }
      },
      field_rule::required},
 }};
@@ -111,26 +110,9 @@ void write_item(json_writer& w, const result<push_receipt>& pushed) {
 
 // ---- lists of jobs, leases
 
-constexpr std::array<field<job_page>, 2> page_fields = {{
-    {"jobs",
-     [](json_reader& in, job_page& page) {
-       read_list(in, page.jobs, [](json_reader& i, std::vector<job>& into) {
-         detail::read_value(i, into.emplace_back());
-       });
-     },
-     field_rule::required},
-    {"next", [](json_reader& in, job_page& page) { page.cursor = in.natural(0, exact_max); }},
-}};
-
-constexpr std::array<field<std::vector<leased_job>>, 1> leased_fields = {{
-    {"jobs",
-     [](json_reader& in, std::vector<leased_job>& jobs) {
-       read_list(in, jobs, [](json_reader& i, std::vector<leased_job>& into) {
-         detail::read_value(i, into.emplace_back());
-       });
-     },
-     field_rule::required},
-}};
+constexpr auto page_fields =
+    detail::page_fields<job_page, job, &job_page::jobs, detail::read_value>("jobs");
+constexpr auto leased_fields = detail::list_fields<leased_job, detail::read_value>("jobs");
 
 constexpr std::array<field<extension>, 2> extension_fields = {{
     {"leased_until", [](json_reader& in, extension& e) { e.until = in.time(); },
@@ -156,15 +138,15 @@ using ack_results = std::vector<void_result>;
 constexpr std::array<field<ack_results>, 1> ack_results_fields = {{
     {"results",
      [](json_reader& in, ack_results& all) {
-       read_list(in, all, [](json_reader& i, ack_results& into) {
+       for (in.begin_array(); in.next_element();) {
          std::optional<error> why;
-         read_object(i, why, ack_result_fields);
+         read_object(in, why, ack_result_fields);
          if (why) {
-           into.emplace_back(std::move(*why));
+           all.emplace_back(std::move(*why));
          } else {
-           into.emplace_back(done{});
+           all.emplace_back(done{});
          }
-       });
+       }
      },
      field_rule::required},
 }};

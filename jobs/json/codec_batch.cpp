@@ -10,7 +10,6 @@ using detail::exact_max;
 using detail::field;
 using detail::field_rule;
 using detail::read_answer;
-using detail::read_list;
 using detail::read_object;
 using detail::read_request_with;
 using detail::write_id;
@@ -71,16 +70,11 @@ constexpr std::array<field<batch_info>, 11> info_fields = {{
     {"keep_failed", [](json_reader& in, batch_info& b) { b.keep_failed = in.duration(); }},
 }};
 
-constexpr std::array<field<batch_page>, 2> page_fields = {{
-    {"batches",
-     [](json_reader& in, batch_page& page) {
-       read_list(in, page.batches, [](json_reader& i, std::vector<batch_info>& into) {
-         read_object(i, into.emplace_back(), info_fields);
-       });
-     },
-     field_rule::required},
-    {"next", [](json_reader& in, batch_page& page) { page.cursor = in.natural(0, exact_max); }},
-}};
+void read_info(json_reader& in, batch_info& into) {
+  read_object(in, into, info_fields);
+}
+constexpr auto page_fields =
+    detail::page_fields<batch_page, batch_info, &batch_page::batches, read_info>("batches");
 
 constexpr std::array<field<batch_receipt>, 5> receipt_fields = {{
     {"id", [](json_reader& in, batch_receipt& r) { r.id = in.natural(0, exact_max); },

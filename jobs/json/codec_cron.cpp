@@ -11,7 +11,6 @@ using detail::field;
 using detail::field_rule;
 using detail::read_answer;
 using detail::read_answer_with;
-using detail::read_list;
 using detail::read_object;
 using detail::read_request;
 using detail::read_request_with;
@@ -71,15 +70,7 @@ void read_info(json_reader& in, cron_info& into) {
   read_object(in, reading, spec_fields, info_fields);
 }
 
-constexpr std::array<field<std::vector<cron_info>>, 1> list_fields = {{
-    {"crons",
-     [](json_reader& in, std::vector<cron_info>& crons) {
-       read_list(in, crons, [](json_reader& i, std::vector<cron_info>& into) {
-         read_info(i, into.emplace_back());
-       });
-     },
-     field_rule::required},
-}};
+constexpr auto list_fields = detail::list_fields<cron_info, read_info>("crons");
 
 constexpr std::array<field<cron_times>, 2> times_fields = {{
     {"describes", [](json_reader& in, cron_times& t) { t.describes = in.string(); }},

@@ -11,7 +11,6 @@ using detail::exact_max;
 using detail::field;
 using detail::field_rule;
 using detail::read_answer;
-using detail::read_list;
 using detail::read_object;
 using detail::write_id;
 using detail::write_text;
@@ -28,16 +27,11 @@ constexpr std::array<field<log_line>, 4> line_fields = {{
     {"text", [](json_reader& in, log_line& l) { l.text = in.string(); }},
 }};
 
-constexpr std::array<field<log_page>, 2> log_page_fields = {{
-    {"lines",
-     [](json_reader& in, log_page& page) {
-       read_list(in, page.lines, [](json_reader& i, std::vector<log_line>& into) {
-         read_object(i, into.emplace_back(), line_fields);
-       });
-     },
-     field_rule::required},
-    {"next", [](json_reader& in, log_page& page) { page.cursor = in.natural(0, exact_max); }},
-}};
+void read_line(json_reader& in, log_line& into) {
+  read_object(in, into, line_fields);
+}
+constexpr auto log_page_fields =
+    detail::page_fields<log_page, log_line, &log_page::lines, read_line>("lines");
 
 constexpr std::array<field<job_event>, 9> event_fields = {{
     {"number", [](json_reader& in, job_event& e) { e.number = in.natural(0, exact_max); },
@@ -56,12 +50,13 @@ constexpr std::array<field<job_event>, 9> event_fields = {{
     {"text", [](json_reader& in, job_event& e) { e.text = in.string(); }},
 }};
 
+void read_event(json_reader& in, job_event& into) {
+  read_object(in, into, event_fields);
+}
 constexpr std::array<field<event_page>, 3> event_page_fields = {{
     {"events",
      [](json_reader& in, event_page& page) {
-       read_list(in, page.events, [](json_reader& i, std::vector<job_event>& into) {
-         read_object(i, into.emplace_back(), event_fields);
-       });
+       detail::read_each<job_event, read_event>(in, page.events);
      },
      field_rule::required},
     {"next",

@@ -57,6 +57,29 @@ TEST(CodecGroups, SaysWhatIsWrongWithADependency) {
             std::string::npos);
 }
 
+TEST(CodecGroups, CarriesAWorker) {
+  const faktory_worker worker{.wid = "a/b",
+                              .hostname = "web-1",
+                              .pid = -1,
+                              .labels = {"one", "two"},
+                              .state = worker_state::quiet,
+                              .rss_kb = 4096,
+                              .since = {1000},
+                              .last_beat = {2000},
+                              .running = 3};
+  const std::string text = to_json(faktory_worker_page{{worker}, "a/b"});
+  const auto page = read_ok<faktory_worker_page>(text);
+  ASSERT_EQ(page.workers.size(), 1U);
+  EXPECT_EQ(page.cursor, "a/b");
+  EXPECT_EQ(to_json(page), text);
+  EXPECT_EQ(page.workers[0].labels, worker.labels);
+  EXPECT_EQ(page.workers[0].pid, -1);
+  EXPECT_EQ(read_ok<faktory_worker>(to_json(worker)).state, worker_state::quiet);
+  EXPECT_EQ(read_ok<faktory_worker_page>(R"({"workers":[],"next":null})").cursor, std::nullopt);
+  EXPECT_EQ(why_not<faktory_worker>(R"({"wid":"w","state":"asleep"})"),
+            "state: expected the state of a worker (line 1, column 20)");
+}
+
 TEST(CodecGroups, CarriesABatch) {
   batch_spec spec;
   spec.name = "nightly";

@@ -278,6 +278,10 @@ void write_cursor(json_writer& w, const std::optional<std::uint64_t>& next) {
   w.key("next");
   next ? w.value(*next) : w.null();
 }
+void write_cursor(json_writer& w, const std::optional<std::string>& next) {
+  w.key("next");
+  next ? w.value(*next) : w.null();
+}
 
 void read_value(json_reader& in, progress& into) {
   read_object(in, into, progress_fields);

@@ -13,7 +13,6 @@ using detail::field;
 using detail::field_rule;
 using detail::read_answer;
 using detail::read_answer_with;
-using detail::read_list;
 using detail::read_object;
 using detail::read_request;
 using detail::write_optional;
@@ -129,15 +128,10 @@ constexpr std::array<field<queue_info>, 18> queue_fields = {{
     {"counts", [](json_reader& in, queue_info& q) { read_counts(in, q.counts, counts); }},
 }};
 
-constexpr std::array<field<std::vector<queue_info>>, 1> queues_fields = {{
-    {"queues",
-     [](json_reader& in, std::vector<queue_info>& queues) {
-       read_list(in, queues, [](json_reader& i, std::vector<queue_info>& into) {
-         read_object(i, into.emplace_back(), queue_fields);
-       });
-     },
-     field_rule::required},
-}};
+void read_queue(json_reader& in, queue_info& into) {
+  read_object(in, into, queue_fields);
+}
+constexpr auto queues_fields = detail::list_fields<queue_info, read_queue>("queues");
 
 constexpr std::array<field<purge_receipt>, 1> purge_fields = {{
     {"purged", [](json_reader& in, purge_receipt& p) { p.purged = in.natural(); },

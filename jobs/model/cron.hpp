@@ -25,7 +25,7 @@ std::string_view to_string(missed_runs m) noexcept;
 std::optional<missed_runs> missed_runs_from(std::string_view word) noexcept;
 
 struct cron_spec {
-  std::string name{};      // letters, digits and . _ - / : as of a queue; one entry each
+  std::string name{};      // as of a queue; one entry each
   std::string schedule{};  // cron_schedule.hpp
   std::string zone = "UTC";
   missed_runs missed = missed_runs::one;

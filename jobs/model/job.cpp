@@ -35,7 +35,7 @@ error too_long(std::string_view field, std::size_t limit) {
 
 bool is_name_byte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("._-/:").find(c) != std::string_view::npos;
+         std::string_view("._-/:+;$()").find(c) != std::string_view::npos;
 }
 
 bool is_duration(milliseconds d) {
@@ -109,8 +109,9 @@ void_result validate_queue_name(std::string_view name) {
   }
   const auto bad = std::ranges::find_if_not(name, is_name_byte);
   if (bad != name.end()) {
-    return wrong("the name of a queue may have letters, digits and . _ - / : only; byte " +
-                 std::to_string(bad - name.begin() + 1) + " is something else");
+    return wrong(
+        "the name of a queue may have letters, digits and . _ - / : + ; $ ( ) only; byte " +
+        std::to_string(bad - name.begin() + 1) + " is something else");
   }
   return done{};
 }

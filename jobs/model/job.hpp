@@ -157,7 +157,7 @@ std::uint64_t weight_of(const job_spec& spec) noexcept;
 
 // Bounds on what comes from outside. A request that is over one is refused, and told which.
 struct limits {
-  static constexpr std::size_t queue_name_bytes_max = 128;
+  static constexpr std::size_t queue_name_bytes_max = 200;  // as of a beanstalk tube
   static constexpr std::size_t kind_bytes_max = 256;
   static constexpr std::size_t args_bytes_max = 4u << 20;
   static constexpr std::size_t metadata_bytes_max = 64u << 10;
@@ -182,7 +182,8 @@ struct limits {
   static constexpr std::int64_t priority_max = std::int64_t{1} << 32;  // and the same below zero
 };
 
-// The name of a queue: letters, digits, and . _ - / : up to limits::queue_name_bytes_max.
+// The name of a queue: letters, digits, and . _ - / : + ; $ ( ) up to queue_name_bytes_max; so the
+// name of a beanstalk tube is one, as it is.
 void_result validate_queue_name(std::string_view name);
 // What a spec from outside must keep to; an error names the field. That JSON is JSON is looked at
 // where it is parsed.

@@ -57,14 +57,14 @@ TEST(JobWeight, GrowsWithWhatTheProducerSays) {
 
 TEST(QueueName, HasLettersDigitsAndFewSigns) {
   EXPECT_TRUE(validate_queue_name("default"));
-  EXPECT_TRUE(validate_queue_name("AZaz09._-/:"));
-  EXPECT_TRUE(validate_queue_name(std::string(limits::queue_name_bytes_max, 'q')));
+  EXPECT_TRUE(validate_queue_name("AZaz09._-/:+;$()"));
+  EXPECT_TRUE(validate_queue_name(std::string(200, 'q')));
 }
 
 TEST(QueueName, IsRefusedWithTheReason) {
   const auto why = [](std::string_view name) { return validate_queue_name(name).error(); };
   EXPECT_EQ(why("").message, "the name of a queue must not be empty");
-  EXPECT_EQ(why(std::string(limits::queue_name_bytes_max + 1, 'q')).code, error_code::too_large);
+  EXPECT_EQ(why(std::string(201, 'q')).code, error_code::too_large);
   EXPECT_NE(why("a b").message.find("byte 2"), std::string::npos);
   EXPECT_EQ(why("a\n").code, error_code::invalid);
   EXPECT_EQ(why(std::string_view("a\0b", 3)).code, error_code::invalid);

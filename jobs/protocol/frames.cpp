@@ -5,8 +5,8 @@
 
 namespace sluice::jobs::protocol {
 
-line_cut cut_line(std::string_view in, std::size_t bytes_max) {
-  const std::size_t end = in.substr(0, bytes_max).find('\n');
+line_cut cut_line(std::string_view in, std::size_t bytes_max, std::size_t searched) {
+  const std::size_t end = in.substr(0, bytes_max).find('\n', searched);
   if (end != std::string_view::npos) {
     const bool has_cr = end > 0 && in[end - 1] == '\r';
     return {line_cut::what::line, in.substr(0, end - (has_cr ? 1 : 0)), end + 1};

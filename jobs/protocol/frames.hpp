@@ -24,8 +24,9 @@ struct line_cut {
                             // its LF if that has come
 };
 // `bytes_max` counts the end of the line too. too_long is known as soon as that many bytes have
-// come without one.
-line_cut cut_line(std::string_view in, std::size_t bytes_max);
+// come without one. In the first `searched` bytes there is no LF, as a call before has found: so a
+// line that comes in many packets is looked through once.
+line_cut cut_line(std::string_view in, std::size_t bytes_max, std::size_t searched = 0);
 
 struct bulk_cut {
   enum class what : std::uint8_t { whole, incomplete, unended };  // unended: no CR LF behind it

@@ -26,6 +26,15 @@ TEST(Frames, ALineWithoutItsEndIsIncomplete) {
   EXPECT_EQ(cut_line("123456789", 10).is, is_line::incomplete);
 }
 
+TEST(Frames, WhatWasSearchedIsNotSearchedAgain) {
+  // A line end that a call before did not see: it can only be found by looking again.
+  EXPECT_EQ(cut_line("a\nbc", 10, 3).is, is_line::incomplete);
+  const line_cut found = cut_line("abc\r\nd", 10, 4);
+  EXPECT_EQ(found.text, "abc");
+  EXPECT_EQ(found.used, 5U);
+  EXPECT_EQ(cut_line("1234567890", 10, 9).is, is_line::too_long);
+}
+
 TEST(Frames, TheEndOfALineCountsAgainstItsBound) {
   EXPECT_EQ(cut_line("12345678\r\n", 10).is, is_line::line);
   EXPECT_EQ(cut_line("123456789\r\n", 10).is, is_line::too_long);

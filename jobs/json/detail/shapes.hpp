@@ -2,8 +2,12 @@
 
 // Parts of objects that several of the shapes of codec.hpp share.
 
+#include <array>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "jobs/json/codec.hpp"
 #include "jobs/json/detail/fields.hpp"
@@ -45,10 +49,33 @@ result<T> read_answer(std::string_view text, read_context context, const Table& 
                              [&](json_reader& in, T& value) { read_object(in, value, table); });
 }
 
-// {"jobs": [...]}: every list stands under a name, so that something can be added beside it.
-template <class List, class Element>
-void read_list(json_reader& in, List& into, Element read_element) {
-  for (in.begin_array(); in.next_element();) read_element(in, into);
+template <class T>
+using reader_of = void (*)(json_reader& in, T& into);
+
+template <class T, reader_of<T> Read>
+void read_each(json_reader& in, std::vector<T>& into) {
+  for (in.begin_array(); in.next_element();) Read(in, into.emplace_back());
+}
+// {"queues": [...]}: every list stands under a name, so that something can be added beside it.
+template <class T, reader_of<T> Read>
+constexpr std::array<field<std::vector<T>>, 1> list_fields(std::string_view name) {
+  return {{{name, read_each<T, Read>, field_rule::required}}};
+}
+
+inline void read_cursor(json_reader& in, std::optional<std::uint64_t>& next) {
+  next = in.natural(0, exact_max);
+}
+inline void read_cursor(json_reader& in, std::optional<std::string>& next) {
+  next = in.string();
+}
+// {"jobs": [...], "next": cursor}: a page of a longer list, which is its member `List`.
+template <class Page, class T, std::vector<T> Page::*List, reader_of<T> Read>
+constexpr std::array<field<Page>, 2> page_fields(std::string_view name) {
+  return {{
+      {name, [](json_reader& in, Page& page) { read_each<T, Read>(in, page.*List); },
+       field_rule::required},
+      {"next", [](json_reader& in, Page& page) { read_cursor(in, page.cursor); }},
+  }};
 }
 
 template <class T>
@@ -60,7 +87,9 @@ void write_time(json_writer& w, std::string_view name, unix_time t);
 void write_duration(json_writer& w, std::string_view name, milliseconds d);
 void write_text(json_writer& w, std::string_view name, std::string_view text);
 void write_id(json_writer& w, std::string_view name, job_id id);
-void write_cursor(json_writer& w, const std::optional<std::uint64_t>& next);  // "next", or null
+// "next", or null.
+void write_cursor(json_writer& w, const std::optional<std::uint64_t>& next);
+void write_cursor(json_writer& w, const std::optional<std::string>& next);
 
 // The members of a spec, without the braces around them.
 void write_members(json_writer& w, const job_spec& spec);

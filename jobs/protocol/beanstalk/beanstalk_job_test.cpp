@@ -118,6 +118,28 @@ TEST_F(beanstalk_job_test, PeekShowsAJobAndChangesNothing) {
   ask("use other\r\npeek-ready\r\npeek 2\r\n", "USING other\r\nNOT_FOUND\r\nFOUND 2 4\r\nmore\r\n");
 }
 
+TEST_F(beanstalk_job_test, PeekBuriedShowsWhatKickTakes) {
+  for (int i = 0; i < 3; ++i) put("0 0 10", "x");
+  ask("reserve\r\nreserve\r\nreserve\r\n", with_body("RESERVED", 1, "x") +
+                                               with_body("RESERVED", 2, "x") +
+                                               with_body("RESERVED", 3, "x"));
+  ask("bury 3 0\r\nbury 1 0\r\nbury 2 0\r\n", "BURIED\r\nBURIED\r\nBURIED\r\n");
+  // Buried, and reserved by its number: neither is for it.
+  ask("reserve-job 1\r\n", with_body("RESERVED", 1, "x"));
+  for (const job_id next : {2U, 3U}) {
+    ask("peek-buried\r\nkick 1\r\n", with_body("FOUND", next, "x") + "KICKED 1\r\n");
+    EXPECT_EQ(get(next).state, job_state::ready);
+  }
+  ask("peek-buried\r\n", "NOT_FOUND\r\n");
+}
+
+TEST_F(beanstalk_job_test, PeekDelayedPassesOverWhatIsReserved) {
+  put("0 100 10", "x");
+  put("0 200 10", "x");
+  ask("reserve-job 1\r\npeek-delayed\r\n",
+      with_body("RESERVED", 1, "x") + with_body("FOUND", 2, "x"));
+}
+
 TEST_F(beanstalk_job_test, APausedTubeGivesNoJobsForAWhile) {
   put("0 0 10", "a");
   ask("pause-tube default 5\r\n", "PAUSED\r\n");

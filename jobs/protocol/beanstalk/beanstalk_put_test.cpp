@@ -166,7 +166,7 @@ TEST_F(beanstalk_put_test, UseNamesTheTubeOfLaterPuts) {
   ask("list-tube-used\r\n", "USING default\r\n");
   ask("use a_b+/;.$()x\r\n", "USING a_b+/;.$()x\r\n");
   ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
-  EXPECT_EQ(get(1).spec.queue, "a_b:2B/:3B.:24:28:29x");
+  EXPECT_EQ(get(1).spec.queue, "a_b+/;.$()x");
   ask("list-tube-used\r\n", "USING a_b+/;.$()x\r\n");
 }
 
@@ -174,13 +174,27 @@ TEST_F(beanstalk_put_test, WhatIsNoTubeIsBadFormat) {
   for (const std::string& wrong :
        {std::string("use"), std::string("use "), std::string("use  a"), std::string("use a "),
         std::string("use a b"), std::string("use -a"), std::string("use a@b"),
-        std::string("use a\0b", 7), "use " + std::string(129, 'a'), "use " + std::string(201, 'a'),
-        "use " + std::string(43, '+')}) {
+        std::string("use a\0b", 7), "use " + std::string(201, 'a'),
+        std::string("use caf\xc3\xa9")}) {
     SCOPED_TRACE(wrong);
     ask(wrong + "\r\n", "BAD_FORMAT\r\n");
   }
-  ask("use " + std::string(128, 'a') + "\r\n", "USING " + std::string(128, 'a') + "\r\n");
-  ask("use " + std::string(42, '+') + "\r\n", "USING " + std::string(42, '+') + "\r\n");
+}
+
+TEST_F(beanstalk_put_test, ATubeHasTwoHundredBytesOfWhateverTheProtocolAllows) {
+  for (const char c : std::string("aZ0+/;.$_()")) {
+    const std::string name(200, c);
+    SCOPED_TRACE(name);
+    ask("use " + name + "\r\n", "USING " + name + "\r\n");
+    ask("watch " + name + "\r\n", "WATCHING 2\r\n");
+    const job_id id = put("0 0 10", "x");
+    EXPECT_EQ(first().value("stats-tube " + name + "\r\n", "name"), name);
+    EXPECT_EQ(get(id).spec.queue, name);
+    ask("pause-tube " + name + " 0\r\n", "PAUSED\r\n");
+    ask("reserve\r\n", with_body("RESERVED", id, "x"));
+    ask("delete " + std::to_string(id) + "\r\n", "DELETED\r\n");
+    ask("ignore " + name + "\r\n", "WATCHING 1\r\n");
+  }
 }
 
 TEST_F(beanstalk_put_test, AFullQueueIsOutOfMemory) {

@@ -54,6 +54,21 @@ TEST_F(beanstalk_reserve_test, ReservesThatComeTogetherAreServedTogetherAsFarAsT
   expect("RESERVED 3 1\r\nc\r\nUSING default\r\n");
 }
 
+// A megabyte, and the job that goes beyond it.
+TEST_F(beanstalk_reserve_test, OfWhatReservesTogetherAreGrantedLittleIsKept) {
+  constexpr int jobs = 16;
+  server_options.job_bytes_max = 1 << 20;
+  const std::string body(400 << 10, 'x');
+  for (int i = 0; i < jobs; ++i) put("0 0 10", body);
+  std::string reserves;
+  for (int i = 0; i < jobs; ++i) reserves += "reserve\r\n";
+  say(reserves);
+  for (job_id id = 1; id <= jobs; ++id) expect(with_body("RESERVED", id, body));
+  // Three at a time: 13 went back, then 10, 7, 4 and 1.
+  EXPECT_EQ(e().stats().given_back, 35U);
+  EXPECT_EQ(e().stats().running, 16U);
+}
+
 TEST_F(beanstalk_reserve_test, DeletesAndReservesInTurnAreServedInOrder) {
   for (int i = 0; i < 6; ++i) put("0 0 10", std::to_string(i));
   say("reserve\r\nreserve\r\n");

@@ -130,6 +130,7 @@ TEST_F(beanstalk_stats_test, StatsJobTellsWhatBefellTheJob) {
             "time-left: 0\nfile: 0\nreserves: 3\ntimeouts: 1\nreleases: 1\nburies: 1\nkicks: 1\n");
   ask("kick 1\r\n", "KICKED 1\r\n");
   EXPECT_EQ(first().value("stats-job 1\r\n", "state"), "ready");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "2");
   EXPECT_EQ(first().value("stats-job 1\r\n", "reserves"), "3");
 }
 
@@ -142,6 +143,16 @@ TEST_F(beanstalk_stats_test, WhoAsksForMuchLetsOthersGoBetween) {
   EXPECT_TRUE(first().wire().wake());
   EXPECT_FALSE(first().wire().wake());
   EXPECT_TRUE(first().rest().ends_with("USING default\r\n"));
+}
+
+TEST_F(beanstalk_stats_test, WhoAsksForMuchAndSendsNoMoreHearsItAll) {
+  for (int i = 0; i < 100; ++i) push({.queue = "q" + std::to_string(i)});
+  say("stats\r\nlist-tubes\r\nstats\r\nlist-tube-used\r\n");
+  EXPECT_EQ(first().wire().unread(), 35U);
+  first().wire().half_close();
+  EXPECT_EQ(first().wire().unread(), 0U);
+  EXPECT_TRUE(first().wire().is_ended());
+  EXPECT_TRUE(first().wire().take().ends_with("USING default\r\n"));
 }
 
 TEST_F(beanstalk_stats_test, MetricsHaveEveryCommand) {

@@ -37,7 +37,7 @@ TEST_F(FaktoryFetch, WithoutAQueueItIsTheDefaultOne) {
 }
 
 TEST_F(FaktoryFetch, AQueueMustHaveAName) {
-  EXPECT_TRUE(client().ask("FETCH default a$b").starts_with("-ERR the name of a queue may have"));
+  EXPECT_TRUE(client().ask("FETCH default a@b").starts_with("-ERR the name of a queue may have"));
 }
 
 TEST_F(FaktoryFetch, ItWaitsTwoSecondsAndThenSaysNothing) {
@@ -69,7 +69,7 @@ TEST_F(FaktoryFetch, WhatComesBehindItWaits) {
 TEST_F(FaktoryFetch, AClientThatGoesTakesNothing) {
   auto& w = worker();
   w.begin_fetch();
-  w.wire().hang_up();
+  w.wire().close();
   w.settle();
   EXPECT_EQ(e().stats().waiting_leases, 0U);
   EXPECT_EQ(client().ask(push_line("12345678")), "+OK");
@@ -81,7 +81,7 @@ TEST_F(FaktoryFetch, AJobThatComesAsTheClientGoesIsGivenBack) {
   w.begin_fetch();
   EXPECT_EQ(client().ask(push_line("12345678")), "+OK");
   sluice::testing::eventually([&] { return counts().running == 1; });
-  w.wire().hang_up();  // before it was told
+  w.wire().close();  // before it was told
   w.settle();
   settle();
   EXPECT_EQ(counts().ready, 1U);
@@ -91,14 +91,14 @@ TEST_F(FaktoryFetch, AJobThatComesAsTheClientGoesIsGivenBack) {
 TEST_F(FaktoryFetch, AClientThatSendsNoMoreWaitsNoMore) {
   auto& w = worker();
   w.begin_fetch();
-  w.wire().send_no_more();
+  w.wire().half_close();
   EXPECT_EQ(w.hear(), "$-1");
 }
 
 TEST_F(FaktoryFetch, AServerThatFinishesLetsNobodyWait) {
   auto& w = worker();
   w.begin_fetch();
-  w.wire().server_finishes();
+  w.wire().finish_up();
   EXPECT_EQ(w.hear(), "$-1");
   w.send("INFO");
   EXPECT_FALSE(w.has_heard());
@@ -109,7 +109,7 @@ TEST_F(FaktoryFetch, AConnectionWithoutAWidMayFetchAndGivesBackWhenItGoes) {
   EXPECT_EQ(c.ask(push_line("12345678")), "+OK");
   EXPECT_EQ(jid_in(c.ask("FETCH")), "\"12345678\"");
   EXPECT_EQ(counts().running, 1U);
-  c.wire().hang_up();
+  c.wire().close();
   settle();
   EXPECT_EQ(counts().ready, 1U);
 }
@@ -241,7 +241,7 @@ TEST_F(FaktoryFetch, TwoJobsMayHaveOneJid) {
   EXPECT_EQ(jid_in(two.ask("FETCH")), "\"same-jid\"");
   EXPECT_EQ(one.ask(R"(ACK {"jid":"same-jid"})"), "+OK");
   EXPECT_EQ(counts().running, 1U);
-  one.wire().hang_up();
+  one.wire().close();
   settle();
   EXPECT_EQ(counts().running, 1U);
   EXPECT_EQ(two.ask(R"(ACK {"jid":"same-jid"})"), "+OK");

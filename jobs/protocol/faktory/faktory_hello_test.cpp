@@ -139,9 +139,40 @@ TEST_F(FaktoryHello, AnUnknownVerbIsNamed) {
   EXPECT_EQ(s.ask(std::string(100, 'X')), "-ERR Unknown command " + std::string(40, 'X'));
 }
 
+TEST_F(FaktoryHello, WhatAWorkerSaysOfItselfIsBounded) {
+  const auto hello = [&](const std::string& more) {
+    auto& s = connect();
+    (void)s.hear();
+    return s.ask(R"(HELLO {"v":2,)" + more + "}");
+  };
+  const auto labels = [](std::size_t count, std::size_t bytes) {
+    std::string text = R"("labels":[)";
+    for (std::size_t i = 0; i < count; ++i) {
+      text += (i > 0 ? ",\"" : "\"") + std::string(bytes, 'l') + "\"";
+    }
+    return text + "]";
+  };
+  EXPECT_EQ(hello(R"("wid":")" + std::string(256, 'w') + "\""), "+OK");
+  EXPECT_EQ(hello(R"("wid":")" + std::string(257, 'w') + "\""),
+            "-ERR wid is longer than 256 bytes");
+  EXPECT_EQ(hello(R"("hostname":")" + std::string(256, 'h') + "\""), "+OK");
+  EXPECT_EQ(hello(R"("hostname":")" + std::string(257, 'h') + "\""),
+            "-ERR hostname is longer than 256 bytes");
+  const std::string why = "-ERR labels are more than 64, or longer than 4096 bytes in all";
+  EXPECT_EQ(hello(labels(64, 64)), "+OK");
+  EXPECT_EQ(hello(labels(65, 1)), why);
+  EXPECT_EQ(hello(labels(1, 4097)), why);
+  EXPECT_EQ(hello(labels(10'001, 0)).substr(0, 12), "-ERR labels[");
+  // It may try again.
+  auto& s = connect();
+  (void)s.hear();
+  EXPECT_EQ(s.ask(R"(HELLO {"v":2,)" + labels(65, 1) + "}"), why);
+  EXPECT_EQ(s.ask(R"(HELLO {"v":2,)" + labels(1, 1) + "}"), "+OK");
+}
+
 TEST_F(FaktoryHello, AWorkerIsShownWithWhatItSaid) {
   auto& w = worker("w-1");
-  const auto shown = all().crew.list();
+  const auto shown = all().crew.list().workers;
   ASSERT_EQ(shown.size(), 1U);
   EXPECT_EQ(shown[0].wid, "w-1");
   EXPECT_EQ(shown[0].hostname, "h");
@@ -149,9 +180,9 @@ TEST_F(FaktoryHello, AWorkerIsShownWithWhatItSaid) {
   EXPECT_EQ(shown[0].labels, std::vector<std::string>{"a"});
   EXPECT_EQ(shown[0].since, time.now());
   (void)client();
-  EXPECT_EQ(all().crew.list().size(), 1U);
-  w.wire().hang_up();
-  EXPECT_TRUE(all().crew.list().empty());
+  EXPECT_EQ(all().crew.list().workers.size(), 1U);
+  w.wire().close();
+  EXPECT_TRUE(all().crew.list().workers.empty());
 }
 
 }  // namespace

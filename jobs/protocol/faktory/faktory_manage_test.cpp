@@ -73,7 +73,7 @@ TEST_F(FaktoryManage, FlushClearsEverything) {
   settle();
   EXPECT_TRUE(list_all({}).empty());
   EXPECT_EQ(c.ask(R"(ACK {"jid":"waiting-2"})"), "+OK");
-  c.wire().hang_up();
+  c.wire().close();
   settle();
   EXPECT_TRUE(list_all({}).empty());
 }
@@ -106,12 +106,45 @@ TEST_F(FaktoryManage, QueuesAreRemovedButNotWhatRetriesOrIsDead) {
   EXPECT_EQ(counts("low").ready, 0U);
 }
 
+TEST_F(FaktoryManage, ASweepEndsWithItsPageWhenTheServerStops) {
+  std::vector<job_spec> many(1200, {.kind = "k", .run_at = time.now() + 1h});
+  for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
+  auto& c = client();
+  c.send(R"(MUTATE {"cmd":"clear","target":"scheduled"})");
+  c.wire().finish_up();
+  EXPECT_EQ(c.hear(), "-ERR Server is shutting down");
+  EXPECT_EQ(counts().scheduled, 700U) << "what was done stays done";
+  c.settle();
+  EXPECT_EQ(counts().scheduled, 700U);
+}
+
+TEST_F(FaktoryManage, ASweepEndsWithItsPageWhenItsClientHasGone) {
+  std::vector<job_spec> many(1200, {.kind = "k"});
+  for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
+  auto& c = client();
+  c.send("QUEUE REMOVE default");
+  c.wire().close();
+  c.settle();
+  EXPECT_EQ(counts().ready, 700U);
+}
+
+TEST_F(FaktoryManage, ASweepIsToldThatTheEngineHasStopped) {
+  std::vector<job_spec> many(1200, {.kind = "k", .run_at = time.now() + 1h});
+  for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
+  auto& c = client();
+  c.send(R"(MUTATE {"cmd":"clear","target":"scheduled"})");
+  e().stop();
+  EXPECT_EQ(c.hear(), "-ERR Server is shutting down");
+  c.wire().close();
+  it.reset();  // nothing can be asked of it any more
+}
+
 TEST_F(FaktoryManage, AQueueCommandSaysWhatItWants) {
   auto& c = client();
   EXPECT_EQ(c.ask("QUEUE"), "-ERR expected QUEUE PAUSE, QUEUE RESUME or QUEUE REMOVE");
   EXPECT_EQ(c.ask("QUEUE STOP a"), "-ERR expected QUEUE PAUSE, QUEUE RESUME or QUEUE REMOVE");
   EXPECT_EQ(c.ask("QUEUE PAUSE"), "-ERR expected the names of queues, or *");
-  EXPECT_TRUE(c.ask("QUEUE PAUSE a$").starts_with("-ERR the name of a queue may have"));
+  EXPECT_TRUE(c.ask("QUEUE PAUSE a@").starts_with("-ERR the name of a queue may have"));
 }
 
 TEST_F(FaktoryManage, ClearTakesASetWhateverTheFilterSays) {

@@ -60,7 +60,8 @@ TEST_F(FaktoryPush, WhatIsMissingOrWrongIsNamed) {
       {R"({"jid":"12345678","jid":"12345678","jobtype":"a","args":[]})",
        "jid: this field is there twice (line 1, column 19)"},
       {job_text("12345678", R"("queue":"a b")"),
-       "the name of a queue may have letters, digits and . _ - / : only; byte 2 is something else"},
+       "the name of a queue may have letters, digits and . _ - / : + ; $ ( ) only; byte 2 is "
+       "something else"},
       {job_text("12345678", R"("queue":"")"), "the name of a queue must not be empty"},
       {job_text("12345678", R"("custom":{"unique_for":10,"unique_until":"never"})"),
        R"(custom: unique_until: expected "start" or "success" (line 1, column 33))"},
@@ -144,6 +145,18 @@ TEST_F(FaktoryPush, MoreThanTheEngineTakesAtOnceGoInParts) {
   EXPECT_EQ(counts().ready, 2500U);
 }
 
+TEST_F(FaktoryPush, TenThousandMayComeAtOnceAndNotOneMore) {
+  auto& c = client();
+  std::string line = "PUSHB [" + job_text("job-10000");
+  for (int i = 1; i < 10'000; ++i) line += "," + job_text("job-" + std::to_string(10'000 + i));
+  EXPECT_EQ(c.ask(line + "," + job_text("job-20000") + "]"), "-ERR PUSHB takes at most 10000 jobs");
+  EXPECT_TRUE(e().queues().empty());
+  EXPECT_EQ(c.ask(line + "]"), "{}");
+  EXPECT_EQ(counts().ready, 10'000U);
+  EXPECT_EQ(all().counts.pushed.load(relaxed), 10'000U);
+  EXPECT_EQ(jid_in(c.ask("FETCH")), "\"job-10000\"");
+}
+
 TEST_F(FaktoryPush, AUniqueJobIsPushedOnce) {
   auto& c = client();
   const std::string unique = R"("custom":{"unique_for":600})";
@@ -223,7 +236,7 @@ TEST_F(FaktoryPush, AQueueThatBlocksTakesTheJobWhenThereIsRoom) {
   sluice::testing::eventually([&] { return e().stats().waiting_pushes == 1; });
   EXPECT_FALSE(c.has_heard());
   c.send("INFO");  // waits behind it
-  EXPECT_GT(c.wire().unread_input(), 0U);
+  EXPECT_GT(c.wire().unread(), 0U);
   EXPECT_TRUE(ack(take()));
   EXPECT_EQ(c.hear(), "+OK");
   EXPECT_TRUE(c.hear().starts_with("{"));
@@ -235,7 +248,7 @@ TEST_F(FaktoryPush, AClientThatGoesPushesNoMore) {
   EXPECT_EQ(c.ask(push_line("11111111")), "+OK");
   c.send(push_line("22222222"));
   sluice::testing::eventually([&] { return e().stats().waiting_pushes == 1; });
-  c.wire().hang_up();
+  c.wire().close();
   c.settle();
   EXPECT_EQ(e().stats().waiting_pushes, 0U);
   EXPECT_EQ(counts().ready, 1U);

@@ -19,27 +19,29 @@ class faktory_server::impl {
   result<std::vector<std::uint16_t>> start(engine& jobs) {
     check(all_ == nullptr, "sluice::jobs::faktory_server::start", "to be called once");
     all_ = std::make_unique<faktory::shared_state>(options_, jobs);
+    shown_.store(all_.get());
     return wire_.start(
         [this](protocol::client& to) {
           return std::make_unique<faktory::faktory_session>(*all_, to);
         },
-        [&jobs] { jobs.help(); });
+        [&jobs] { return jobs.help(); });
   }
 
   void use_password(std::string password) {
-    if (all_ == nullptr) {
+    if (all() == nullptr) {
       options_.password = std::move(password);
     } else {
-      all_->password.with([&](std::string& p) { p = std::move(password); });
+      all()->password.with([&](std::string& p) { p = std::move(password); });
     }
   }
 
-  faktory::shared_state* all() { return all_.get(); }
+  faktory::shared_state* all() { return shown_.load(); }
   protocol::wire_server& wire() { return wire_; }
 
  private:
   faktory_options options_;
-  std::unique_ptr<faktory::shared_state> all_;  // set by start, outlives the sessions
+  std::unique_ptr<faktory::shared_state> all_;     // set by start, outlives the sessions
+  atomic<faktory::shared_state*> shown_{nullptr};  // ... for those who ask while it starts
   protocol::wire_server wire_;
 };
 
@@ -53,8 +55,7 @@ result<std::vector<std::uint16_t>> faktory_server::start(engine& jobs) {
 void faktory_server::close_intake() {
   if (impl_->all() == nullptr) return;
   impl_->all()->is_closed.store(true, relaxed);
-  impl_->all()->crew.tell_newcomers("terminate");
-  (void)impl_->all()->crew.tell("", "terminate");
+  impl_->all()->crew.tell_all(worker_state::terminate);
 }
 
 void faktory_server::stop(const wait_limits& limits) {
@@ -69,17 +70,14 @@ void faktory_server::use_password(std::string password) {
   impl_->use_password(std::move(password));
 }
 
-std::vector<faktory_server::worker> faktory_server::workers() const {
+faktory_worker_page faktory_server::workers(const std::string& after, std::size_t limit) const {
   if (impl_->all() == nullptr) return {};
-  return impl_->all()->crew.list();
+  return impl_->all()->crew.list(after, limit);
 }
 
-bool faktory_server::quiet(const std::string& wid) {
-  return impl_->all() != nullptr && impl_->all()->crew.tell(wid, "quiet");
-}
-
-bool faktory_server::terminate(const std::string& wid) {
-  return impl_->all() != nullptr && impl_->all()->crew.tell(wid, "terminate");
+std::optional<faktory_worker> faktory_server::tell(const std::string& wid, worker_state what) {
+  if (impl_->all() == nullptr) return std::nullopt;
+  return impl_->all()->crew.tell(wid, what);
 }
 
 protocol::wire_counts faktory_server::counts() const {
@@ -119,8 +117,9 @@ void faktory_server::write_metrics(std::string& out) const {
   family("failed_total", "counter", "Jobs failed by their workers.", did.failed.load(relaxed));
   family("expired_total", "counter", "Jobs fetched after their expires_at, and dropped.",
          did.expired.load(relaxed));
-  family("given_back_total", "counter", "Jobs of workers that went or were lost.",
+  family("given_back_total", "counter", "Jobs that workers gave back as they went.",
          did.given_back.load(relaxed));
+  family("lost_total", "counter", "Jobs whose worker was lost with them.", did.lost.load(relaxed));
 }
 
 }  // namespace sluice::jobs

@@ -8,20 +8,23 @@
 //
 // Guarantees: any thread may call anything. PUSH, PUSHB, ACK and FAIL are answered after the
 // commit. Commands of a connection are answered in their order. A worker whose last connection
-// goes, or that stops beating, gives back what it had fetched, at once. When a queue is full: -ERR
-// with the reason, or the push waits and the socket is not read, as the queue's overflow policy
-// says. Passwords: kept as given, compared in constant time, never logged; without TLS only their
-// salted hash crosses the wire. The engine must outlive `stop`.
+// goes, or that stops beating, gives back what it had fetched, at once; unless it said END, that is
+// a failure of each of its jobs. When a queue is full: -ERR with the reason, or the push waits and
+// the socket is not read, as the queue's overflow policy says. Passwords: kept as given, compared
+// in constant time, never logged; without TLS only their salted hash crosses the wire. The engine
+// must outlive `stop`.
 //
 //     faktory_server server({.password = "secret"});
 //     auto ports = server.start(*engine);
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "jobs/engine/engine.hpp"
+#include "jobs/model/faktory_worker.hpp"
 #include "jobs/protocol/wire_server.hpp"
 
 namespace sluice::jobs {
@@ -55,23 +58,11 @@ class faktory_server {
   result<tls_certificate> reload_tls();
   void use_password(std::string password);  // for connections from now on
 
-  // Workers that have said who they are, for people and for HTTP.
-  struct worker {
-    std::string wid{};
-    std::string hostname{};
-    std::int64_t pid = 0;
-    std::vector<std::string> labels{};
-    unix_time since{};
-    unix_time last_beat{};
-    std::uint64_t running = 0;
-    std::uint64_t rss_kb = 0;
-    std::string state{};  // empty, quiet, terminate
-  };
-  std::vector<worker> workers() const;
-  // Tells a worker at its next beat; every worker with an empty wid. From now on it gets no jobs.
-  // False: there is none.
-  bool quiet(const std::string& wid);
-  bool terminate(const std::string& wid);
+  // Workers that have said who they are, behind this wid, so many at most.
+  faktory_worker_page workers(const std::string& after = {}, std::size_t limit = 1000) const;
+  // Tells a worker at its next beat, and gives what is known of it then. From now on it gets no
+  // jobs. None: there is none.
+  std::optional<faktory_worker> tell(const std::string& wid, worker_state what);
 
   protocol::wire_counts counts() const;
   // Lines for /metrics, in Prometheus' text form, beginning with sluice_faktory_.

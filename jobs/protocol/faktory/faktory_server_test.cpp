@@ -81,12 +81,12 @@ TEST_F(FaktoryServer, AJobGoesFromOneEndToTheOther) {
   w.greet("w");
   EXPECT_NE(w.ask("FETCH default").find("\"jid\":\"12345678\""), std::string::npos);
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), "+OK");
-  ASSERT_EQ(server_->workers().size(), 1U);
-  EXPECT_EQ(server_->workers()[0].running, 1U);
+  ASSERT_EQ(server_->workers().workers.size(), 1U);
+  EXPECT_EQ(server_->workers().workers[0].running, 1U);
   EXPECT_EQ(w.ask(R"(ACK {"jid":"12345678"})"), "+OK");
   EXPECT_EQ(w.ask("END"), "+OK");
   EXPECT_TRUE(w.ends());
-  eventually([&] { return server_->workers().empty(); });
+  eventually([&] { return server_->workers().workers.empty(); });
   EXPECT_EQ(server_->counts().accepted, 2U);
 }
 
@@ -221,10 +221,10 @@ TEST_F(FaktoryServer, ItStopsWhileClientsWait) {
 TEST_F(FaktoryServer, WorkersAreToldByName) {
   client w(start());
   w.greet("w");
-  EXPECT_FALSE(server_->quiet("nobody"));
-  EXPECT_TRUE(server_->quiet("w"));
+  EXPECT_FALSE(server_->tell("nobody", worker_state::quiet));
+  EXPECT_TRUE(server_->tell("w", worker_state::quiet));
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), R"(+{"state":"quiet"})");
-  EXPECT_TRUE(server_->terminate(""));
+  EXPECT_TRUE(server_->tell("w", worker_state::terminate));
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), R"(+{"state":"terminate"})");
 }
 
@@ -246,8 +246,8 @@ TEST_F(FaktoryServer, ItHasMetrics) {
 
 TEST_F(FaktoryServer, BeforeItStartsItKnowsNothing) {
   faktory_server server(options_);
-  EXPECT_TRUE(server.workers().empty());
-  EXPECT_FALSE(server.quiet(""));
+  EXPECT_TRUE(server.workers().workers.empty());
+  EXPECT_FALSE(server.tell("w", worker_state::quiet));
   server.close_intake();
   std::string out;
   server.write_metrics(out);

@@ -39,18 +39,108 @@ TEST_F(FaktoryWorker, ItKeepsItsJobsUntilItsLastConnectionGoes) {
   (void)one.ask("FETCH");
   (void)one.ask("FETCH");
   (void)other.ask("FETCH");
-  EXPECT_EQ(all().crew.list().at(0).running, 2U);
-  one.wire().hang_up();
+  EXPECT_EQ(all().crew.list().workers.at(0).running, 2U);
+  one.wire().close();
   settle();
   EXPECT_EQ(counts().running, 3U);
-  two.wire().hang_up();
+  two.wire().close();
   settle();
   EXPECT_EQ(counts().running, 1U);
   EXPECT_EQ(counts().ready, 2U);
-  EXPECT_EQ(all().counts.given_back.load(relaxed), 2U);
-  // It did not fail: it goes on as if nobody had had it.
+  EXPECT_EQ(all().counts.lost.load(relaxed), 2U);
   const std::string again = other.ask("FETCH");
-  EXPECT_EQ(member(again, "failure"), "(none)");
+  EXPECT_EQ(member(again, "errtype"), "\"WorkerLost\"");
+  EXPECT_EQ(member(again, "message"),
+            "\"the worker w@h was lost: its connections went without an END\"");
+  EXPECT_EQ(member(again, "remaining"), "25");
+}
+
+TEST_F(FaktoryWorker, OneThatSaysEndGivesBackWhatItHadAsIfItNeverHadIt) {
+  push_some_jids(1);
+  for (int i = 0; i < 3; ++i) {
+    auto& w = worker("w");
+    EXPECT_EQ(member(w.ask("FETCH"), "failure"), "(none)");
+    EXPECT_EQ(w.ask("END"), "+OK");
+    w.wire().close();
+    settle();
+    EXPECT_EQ(counts().ready, 1U);
+  }
+  EXPECT_EQ(all().counts.given_back.load(relaxed), 3U);
+  EXPECT_EQ(all().counts.lost.load(relaxed), 0U);
+}
+
+// Connections come and go: how the last of them goes is how the worker goes.
+TEST_F(FaktoryWorker, AnEndOfOneConnectionIsNotTheEndOfTheWorker) {
+  push_some_jids(1);
+  auto& one = worker("w");
+  auto& two = worker("w");
+  (void)one.ask("FETCH");
+  EXPECT_EQ(one.ask("END"), "+OK");
+  one.wire().close();
+  two.wire().close();
+  settle();
+  EXPECT_EQ(all().counts.lost.load(relaxed), 1U);
+}
+
+TEST_F(FaktoryWorker, AServerThatEndsLosesNobody) {
+  push_some_jids(1);
+  auto& w = worker("w");
+  (void)w.ask("FETCH");
+  w.wire().finish_up();
+  w.wire().close();
+  settle();
+  EXPECT_EQ(all().counts.lost.load(relaxed), 0U);
+  EXPECT_EQ(counts().ready, 1U);
+}
+
+TEST_F(FaktoryWorker, AJobThatTakesItsWorkersDownWithItIsDeadInTheEnd) {
+  EXPECT_EQ(client().ask(push_line("12345678", R"("retry":3)")), "+OK");
+  const auto lose_one = [&] {
+    auto& w = worker("w");
+    EXPECT_EQ(jid_in(w.ask("FETCH")), "\"12345678\"");
+    w.wire().close();
+    settle();
+  };
+  lose_one();
+  EXPECT_EQ(counts().ready, 1U) << "the first time at once";
+  lose_one();
+  EXPECT_EQ(counts().retrying, 1U);
+  pass(15s);
+  EXPECT_EQ(counts().retrying, 1U) << "then after the pause of a failure";
+  pass(59s);  // 16 and up to 58 seconds
+  lose_one();
+  EXPECT_EQ(counts().retrying, 1U);
+  pass(2min);  // 31 and up to 87 seconds
+  lose_one();
+  EXPECT_EQ(counts().dead, 1U);
+  const auto dead = list_all({});
+  ASSERT_EQ(dead.at(0).errors.size(), 4U);
+  EXPECT_EQ(dead.at(0).errors.back().type, "WorkerLost");
+}
+
+TEST_F(FaktoryWorker, AWorkerThatIsLostAfterOrdinaryFailuresGivesItsJobBackAtOnce) {
+  push_some_jids(1);
+  auto& w = worker("w");
+  (void)w.ask("FETCH");
+  EXPECT_EQ(fail_job(w, "job-0000"), "+OK");
+  pass(1min);
+  (void)w.ask("FETCH");
+  w.wire().close();
+  settle();
+  EXPECT_EQ(counts().ready, 1U);
+}
+
+TEST_F(FaktoryWorker, AJobThatIsNotRetriedGoesWithItsWorker) {
+  EXPECT_EQ(client().ask(push_line("dead-then", R"("retry":-1)")), "+OK");
+  EXPECT_EQ(client().ask(push_line("gone-then", R"("retry":0)")), "+OK");
+  auto& w = worker("w");
+  (void)w.ask("FETCH");
+  (void)w.ask("FETCH");
+  w.wire().close();
+  settle();
+  const auto left = list_all({});
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].state, job_state::dead);
 }
 
 TEST_F(FaktoryWorker, OneThatStopsBeatingGivesItsJobsBack) {
@@ -65,12 +155,12 @@ TEST_F(FaktoryWorker, OneThatStopsBeatingGivesItsJobsBack) {
   EXPECT_EQ(counts().running, 1U);
   pass(2s);
   EXPECT_EQ(counts().ready, 1U);
-  EXPECT_TRUE(all().crew.list().empty());
+  EXPECT_TRUE(all().crew.list().workers.empty());
   EXPECT_EQ(w.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
   EXPECT_EQ(counts().ready, 1U);
   // And comes back when it beats.
   EXPECT_EQ(beat(w, "w"), "+OK");
-  EXPECT_EQ(all().crew.list().size(), 1U);
+  EXPECT_EQ(all().crew.list().workers.size(), 1U);
 }
 
 TEST_F(FaktoryWorker, ABeatOverAnyConnectionCountsForAll) {
@@ -95,7 +185,7 @@ TEST_F(FaktoryWorker, OneIsLostThoughTheConnectionThatBeatHasGone) {
   (void)two.ask("FETCH");
   pass(30s);
   EXPECT_EQ(beat(one, "w"), "+OK");
-  one.wire().hang_up();
+  one.wire().close();
   pass(31s);
   EXPECT_EQ(counts().running, 1U);
   pass(30s);
@@ -132,42 +222,69 @@ TEST_F(FaktoryWorker, ABeatNamesAWorkerThatIsThere) {
 TEST_F(FaktoryWorker, OneIsToldToBeQuietAndToEnd) {
   auto& w = worker("w");
   auto& x = worker("x");
-  EXPECT_TRUE(all().crew.tell("w", "quiet"));
-  EXPECT_FALSE(all().crew.tell("nobody", "quiet"));
+  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));
+  EXPECT_FALSE(all().crew.tell("nobody", worker_state::quiet));
   EXPECT_EQ(beat(x, "x"), "+OK");
   EXPECT_EQ(beat(w, "w"), R"(+{"state":"quiet"})");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet","rss_kb":1000)"), "+OK");
-  EXPECT_EQ(all().crew.list().at(0).rss_kb, 1000U);
-  EXPECT_EQ(all().crew.list().at(0).state, "quiet");
-  EXPECT_TRUE(all().crew.tell("", "terminate"));
+  EXPECT_EQ(all().crew.list().workers.at(0).rss_kb, 1000U);
+  EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::quiet);
+  all().crew.tell_all(worker_state::terminate);
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), R"(+{"state":"terminate"})");
   EXPECT_EQ(beat(x, "x"), R"(+{"state":"terminate"})");
-  EXPECT_TRUE(all().crew.tell("w", "quiet"));  // too late
+  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));  // too late
   EXPECT_EQ(beat(w, "w"), R"(+{"state":"terminate"})");
 }
 
 TEST_F(FaktoryWorker, OneThatIsQuietByItselfIsShownSo) {
   auto& w = worker("w");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), "+OK");
-  EXPECT_EQ(all().crew.list().at(0).state, "quiet");
+  EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::quiet);
 }
 
 TEST_F(FaktoryWorker, WhatOneDoesByItselfIsNeverOrderedOfIt) {
   auto& w = worker("w");
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"quiet")"), "+OK");
   EXPECT_EQ(beat(w, "w"), "+OK");
-  EXPECT_EQ(all().crew.list().at(0).state, "");
+  EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::running);
   EXPECT_EQ(beat(w, "w", R"(,"current_state":"terminate")"), "+OK");
-  EXPECT_EQ(all().crew.list().at(0).state, "terminate");
-  EXPECT_TRUE(all().crew.tell("w", "quiet"));  // it was never told to end
+  EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::terminate);
+  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));  // it was never told to end
   EXPECT_EQ(beat(w, "w"), R"(+{"state":"quiet"})");
+}
+
+TEST_F(FaktoryWorker, AStateThatOnlyItsLanguageKnowsIsRunning) {
+  auto& w = worker("w");
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"dreaming")"), "+OK");
+  EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::running);
+}
+
+TEST_F(FaktoryWorker, OneThatEndsByItselfIsNotToldToBeQuiet) {
+  auto& w = worker("w");
+  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));
+  EXPECT_EQ(beat(w, "w", R"(,"current_state":"terminate")"), "+OK");
+  EXPECT_EQ(all().crew.list().workers.at(0).state, worker_state::terminate);
+}
+
+TEST_F(FaktoryWorker, WorkersAreListedPageByPage) {
+  for (const char* const wid : {"c", "a", "b"}) (void)worker(wid);
+  const auto first = all().crew.list("", 2);
+  ASSERT_EQ(first.workers.size(), 2U);
+  EXPECT_EQ(first.workers[0].wid, "a");
+  EXPECT_EQ(first.workers[1].wid, "b");
+  EXPECT_EQ(first.cursor, "b");
+  const auto second = all().crew.list(*first.cursor, 2);
+  ASSERT_EQ(second.workers.size(), 1U);
+  EXPECT_EQ(second.workers[0].wid, "c");
+  EXPECT_EQ(second.cursor, std::nullopt);
+  EXPECT_EQ(all().crew.list("", 3).cursor, std::nullopt);
 }
 
 TEST_F(FaktoryWorker, OneThatWasToldToBeQuietGetsNoMoreJobs) {
   push_some_jids(2);
   auto& w = worker("w");
   EXPECT_EQ(jid_in(w.ask("FETCH")), "\"job-0000\"");
-  EXPECT_TRUE(all().crew.tell("w", "quiet"));
+  EXPECT_TRUE(all().crew.tell("w", worker_state::quiet));
   w.send("FETCH");
   pass(milliseconds(1999));
   EXPECT_EQ(w.wire().open_replies(), 1U);

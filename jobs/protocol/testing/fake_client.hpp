@@ -1,12 +1,21 @@
 #pragma once
 
 // The other end of a session, without a socket: what it says is taken by hand, and what is said to
-// it is kept in order. Calls of the engine come back when `run` is called, on that thread.
+// it is kept in order. Calls of the engine come back when the test runs the executor that it has,
+// and time passes when the test says so.
 //
 // It keeps the contract of client and of session as a connection does.
+//
+//     auto who = fake_client::connect(loop, [](auto& to) { return std::make_unique<echo>(to); });
+//     who->send("hello\r\n");
+//     loop.run_all();
+//     EXPECT_EQ(who->take(), "hello\r\n");
 
+#include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -21,15 +30,16 @@ namespace sluice::jobs::testing {
 class fake_client final : public protocol::client,
                           public std::enable_shared_from_this<fake_client> {
  public:
-  explicit fake_client(manual_executor& home, std::size_t replies_max = 1024)
-      : home_(home), replies_max_(replies_max) {}
-  ~fake_client() { close(); }
+  using make_session = std::function<std::unique_ptr<protocol::session>(protocol::client&)>;
 
-  template <class Session, class... Args>
-  void begin(Args&&... args) {
-    session_ = std::make_unique<Session>(*this, std::forward<Args>(args)...);
-    session_->begin();
+  static std::shared_ptr<fake_client> connect(manual_executor& home, const make_session& make,
+                                              std::size_t replies_max = 1024) {
+    const std::shared_ptr<fake_client> made(new fake_client(home, replies_max));
+    made->session_ = make(*made);
+    made->session_->begin();
+    return made;
   }
+  ~fake_client() { close(); }
 
   // What the client does.
   void send(std::string_view bytes) {
@@ -43,7 +53,7 @@ class fake_client final : public protocol::client,
     pump();
   }
   void close() {
-    if (session_ == nullptr || std::exchange(is_gone_, true)) return;
+    if (std::exchange(is_gone_, true)) return;
     gone_.request_stop();
     session_->gone();
   }
@@ -59,13 +69,29 @@ class fake_client final : public protocol::client,
     out_.erase(0, taken.size());
     return taken;
   }
+  // The next reply as Redis writes them, if it is there: a line as it is, of a bulk its bytes,
+  // "$-1" for none.
+  std::optional<std::string> try_read() {
+    const std::size_t end = out_.find("\r\n");
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = take(end + 2).substr(0, end);
+    if (!line.starts_with('$') || line == "$-1") return line;
+    const std::size_t bytes = std::stoul(line.substr(1));
+    return take(bytes + 2).substr(0, bytes);
+  }
   std::size_t received() const { return out_.size(); }
   bool is_ended() const { return is_last_ && replies_.empty(); }
   std::size_t unread() const { return in_.size(); }
   std::size_t calls() const { return calls_; }
-  // The time that the session asked for has come; false: it did not ask.
-  bool wake() {
-    if (!std::exchange(wakes_, false)) return false;
+  std::size_t needs() const { return session_->needs(); }
+  protocol::session& session() { return *session_; }
+  void set_replies_max(std::size_t max) { replies_max_ = max; }
+  // When the session asked to be woken; time_point::max(): it did not.
+  time_point wakes_at() const { return wakes_at_; }
+  // It is `now`, or as late as need be. False: the session did not ask for a time up to then.
+  bool wake(time_point now = time_point::max()) {
+    if (is_gone_ || wakes_at_ == time_point::max() || wakes_at_ > now) return false;
+    wakes_at_ = time_point::max();
     session_->on_time();
     pump();
     return true;
@@ -90,17 +116,22 @@ class fake_client final : public protocol::client,
     look_again_ = true;
   }
   void say(std::string_view bytes) override { answer(open(), bytes); }
-  std::size_t room() const override { return replies_max_ - replies_.size(); }
+  std::size_t room() const override {
+    return replies_max_ - std::min(replies_max_, replies_.size());
+  }
   std::size_t open_replies() const override { return replies_.size(); }
   void end() override { is_last_ = true; }
   void resume() override { look_again_ = true; }
-  void wake_at(time_point when) override { wakes_ = when != time_point::max(); }
+  void wake_at(time_point when) override { wakes_at_ = when; }
   std::stop_token gone_token() override { return gone_.get_token(); }
   bool is_gone() const override { return is_gone_; }
   std::string address() const override { return "192.0.2.1:4000"; }
   bool is_secure() const override { return false; }
 
  private:
+  fake_client(manual_executor& home, std::size_t replies_max)
+      : home_(home), replies_max_(replies_max) {}
+
   struct reply {
     std::string bytes;
     bool is_ready = false;
@@ -134,15 +165,16 @@ class fake_client final : public protocol::client,
   }
 
   manual_executor& home_;
-  const std::size_t replies_max_;
+  std::size_t replies_max_;
   std::unique_ptr<protocol::session> session_;
   std::stop_source gone_;
   std::string in_, out_;
   std::deque<reply> replies_;
   std::uint64_t first_ = 0;
   std::size_t calls_ = 0;
+  time_point wakes_at_ = time_point::max();
   bool look_again_ = false, saw_end_ = false, told_end_ = false, is_last_ = false;
-  bool is_gone_ = false, wakes_ = false, is_pumping_ = false;
+  bool is_gone_ = false, is_pumping_ = false;
 };
 
 }  // namespace sluice::jobs::testing

@@ -66,7 +66,7 @@ beanstalk_session::beanstalk_session(protocol::client& to, server_state& server)
   // A table that is full of tubes in use may have no place for this one.
   if (used_ == nullptr) used_ = std::make_shared<tube>("default");
   watched_ = {used_};
-  watched_queues_ = {used_->queue};
+  watched_queues_ = {used_->name};
   used_->using_now.fetch_add(1, relaxed);
   used_->watching.fetch_add(1, relaxed);
   server_.connections.fetch_add(1, relaxed);
@@ -232,7 +232,7 @@ std::size_t beanstalk_session::put(const command& c, std::size_t line_bytes, std
 
 job_spec beanstalk_session::spec_of(const command& c, std::string_view body) const {
   job_spec spec;
-  spec.queue = used_->queue;
+  spec.queue = used_->name;
   spec.kind = "beanstalk";
   spec.args.data = body;
   spec.args.type = content_type::bytes;

@@ -1,6 +1,6 @@
 #include "jobs/protocol/beanstalk/detail/command.hpp"
 
-#include "jobs/protocol/beanstalk/detail/tube_name.hpp"
+#include "jobs/model/job.hpp"
 #include "jobs/protocol/frames.hpp"
 
 namespace sluice::jobs::beanstalk {
@@ -78,7 +78,7 @@ class arguments {
     if (!rest_.starts_with(' ')) return false;
     rest_.remove_prefix(1);
     into = word();
-    return is_tube_name(into);
+    return !into.starts_with('-') && validate_queue_name(into);
   }
   bool end() const noexcept { return rest_.empty(); }
 

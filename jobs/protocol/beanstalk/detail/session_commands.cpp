@@ -6,7 +6,6 @@
 #include "jobs/protocol/beanstalk/detail/beanstalk_session.hpp"
 #include "jobs/protocol/beanstalk/detail/session_words.hpp"
 #include "jobs/protocol/beanstalk/detail/stats.hpp"
-#include "jobs/protocol/beanstalk/detail/tube_name.hpp"
 #include "sluice/base/seam.hpp"
 
 namespace sluice::jobs::beanstalk {
@@ -235,9 +234,7 @@ void beanstalk_session::reserve_job(const command& c) {
 // Tubes.
 
 void beanstalk_session::use(const command& c) {
-  const std::optional<std::string> queue = queue_of(c.tube);
-  if (!queue) return to_.say(words::bad_format);
-  tube_ptr next = server_.tubes.get(*queue);
+  tube_ptr next = server_.tubes.get(c.tube);
   if (next == nullptr) return to_.say(words::out_of_memory);
   flush_puts();  // those are for the tube before
   used_->using_now.fetch_sub(1, relaxed);
@@ -247,22 +244,18 @@ void beanstalk_session::use(const command& c) {
 }
 
 void beanstalk_session::watch(const command& c) {
-  std::optional<std::string> queue = queue_of(c.tube);
-  if (!queue) return to_.say(words::bad_format);
-  if (std::ranges::find(watched_queues_, *queue) == watched_queues_.end()) {
-    tube_ptr next = watched_.size() < watched_max ? server_.tubes.get(*queue) : nullptr;
+  if (std::ranges::find(watched_queues_, c.tube) == watched_queues_.end()) {
+    tube_ptr next = watched_.size() < watched_max ? server_.tubes.get(c.tube) : nullptr;
     if (next == nullptr) return to_.say(words::out_of_memory);
     next->watching.fetch_add(1, relaxed);
     watched_.push_back(std::move(next));
-    watched_queues_.push_back(*std::move(queue));
+    watched_queues_.emplace_back(c.tube);
   }
   answer_number(to_.open(), "WATCHING ", watched_.size());
 }
 
 void beanstalk_session::ignore(const command& c) {
-  const std::optional<std::string> queue = queue_of(c.tube);
-  if (!queue) return to_.say(words::bad_format);
-  const auto at = std::ranges::find(watched_queues_, *queue);
+  const auto at = std::ranges::find(watched_queues_, c.tube);
   if (at != watched_queues_.end()) {
     if (watched_.size() == 1) return to_.say(words::not_ignored);
     const auto place = at - watched_queues_.begin();
@@ -280,19 +273,17 @@ void beanstalk_session::list_watched() {
 }
 
 void beanstalk_session::pause_tube(const command& c) {
-  const std::optional<std::string> queue = queue_of(c.tube);
-  if (!queue) return to_.say(words::bad_format);
-  if (!has_tube(server_, *queue)) return to_.say(words::not_found);
-  const tube_ptr known = server_.tubes.get(*queue);
+  if (!has_tube(server_, c.tube)) return to_.say(words::not_found);
+  const tube_ptr known = server_.tubes.get(c.tube);
   if (known == nullptr) return to_.say(words::out_of_memory);
   known->pauses.fetch_add(1, relaxed);
   known->pause_seconds.store(c.delay, relaxed);
   const milliseconds time = duration_of(c.delay);
-  if (server_.jobs.pause_for(*queue, time)) return to_.say(words::paused);
+  if (server_.jobs.pause_for(c.tube, time)) return to_.say(words::paused);
   // Nothing was ever put there: it becomes a queue now.
-  call(server_.jobs.configure(*queue, {}),
-       [this, to = to_.open(), queue = *queue, time](settled<result<queue_info>> made) {
-         const bool is_paused = is_done(made) && server_.jobs.pause_for(queue, time);
+  call(server_.jobs.configure(known->name, {}),
+       [this, to = to_.open(), known, time](settled<result<queue_info>> made) {
+         const bool is_paused = is_done(made) && server_.jobs.pause_for(known->name, time);
          to_.answer(to, is_paused ? words::paused : words::internal_error);
        });
 }
@@ -310,13 +301,13 @@ void beanstalk_session::peek(const command& c) {
   const job_state which = c.what == verb::peek_ready     ? job_state::ready
                           : c.what == verb::peek_delayed ? job_state::scheduled
                                                          : job_state::dead;
-  call(server_.jobs.peek(used_->queue, which), seen);
+  call(server_.jobs.peek(used_->name, which), seen);
 }
 
 void beanstalk_session::kick(const command& c) {
   const reply to = to_.open();
   if (c.number == 0) return answer_number(to, "KICKED ", 0);
-  call(server_.jobs.kick(used_->queue, c.number), [this, to](settled<result<std::uint64_t>> ended) {
+  call(server_.jobs.kick(used_->name, c.number), [this, to](settled<result<std::uint64_t>> ended) {
     const bool is_unknown =
         ended && !ended.value() && ended.value().error().code == error_code::not_found;
     if (!is_done(ended) && !is_unknown) return to_.answer(to, word_of(ended, {}));
@@ -331,8 +322,10 @@ void beanstalk_session::kick_job(const command& c) {
          if (!is_done(found)) return to_.answer(to, word_of(found, {}));
          const std::string_view state = state_word(found.value().value(), server_.time.now());
          if (state != "buried" && state != "delayed") return to_.answer(to, words::not_found);
-         call(server_.jobs.retry(id), [this, to, id](settled<result<job>> ended) {
-           if (is_done(ended)) server_.notes.kicked(id);
+         // Of one that was buried its errors tell.
+         const bool is_noted = state == "delayed";
+         call(server_.jobs.retry(id), [this, to, id, is_noted](settled<result<job>> ended) {
+           if (is_noted && is_done(ended)) server_.notes.kicked(id);
            to_.answer(to, word_of(ended, words::kicked));
          });
        });
@@ -366,10 +359,8 @@ void beanstalk_session::on_time() {
 }
 
 void beanstalk_session::stats_tube(const command& c) {
-  const std::optional<std::string> queue = queue_of(c.tube);
-  if (!queue) return to_.say(words::bad_format);
   std::string text;
-  if (!write_stats_tube(text, server_, *queue)) return to_.say(words::not_found);
+  if (!write_stats_tube(text, server_, c.tube)) return to_.say(words::not_found);
   say_text(text);
 }
 

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "jobs/protocol/beanstalk/detail/tube_name.hpp"
-
 namespace sluice::jobs::beanstalk {
 namespace {
 
@@ -107,7 +105,7 @@ void write_machine(std::string& out) {
 std::vector<std::string> tube_names(const server_state& s, const std::vector<queue_info>& queues) {
   std::vector<std::string> names = {"default"};
   for (const queue_info& q : queues) {
-    if (holds_jobs(q.counts)) names.push_back(tube_of(q.name));
+    if (holds_jobs(q.counts)) names.push_back(q.name);
   }
   for (const tube_ptr& t : s.tubes.in_use()) names.push_back(t->name);
   std::ranges::sort(names);
@@ -213,7 +211,7 @@ bool write_stats_tube(std::string& out, const server_state& s, std::string_view 
   };
   const milliseconds left = s.jobs.pause_left(queue);
   out += "---\n";
-  field(out, "name", tube_of(queue));
+  field(out, "name", queue);
   write_jobs(out, info ? info->counts : queue_counts{});
   field(out, "total-jobs", of(&tube::total_jobs));
   field(out, "current-using", of(&tube::using_now));
@@ -234,7 +232,7 @@ void write_stats_job(std::string& out, const server_state& s, const job& j,
   const std::optional<job_note> note = s.notes.find(j.id);
   const std::uint64_t releases = note ? note->releases : 0;
   const bool is_buried = j.state == job_state::dead;
-  const std::uint64_t kicks_at_least = h.buries - (is_buried && h.buries > 0 ? 1 : 0);
+  const std::uint64_t kicks_of_buried = h.buries - (is_buried && h.buries > 0 ? 1 : 0);
   // The put's own delay, to the nearest second: the job was made a moment after it was asked for.
   const milliseconds put_delay = std::max(j.spec.run_at - j.created_at, milliseconds(0));
   milliseconds left{0};
@@ -243,7 +241,7 @@ void write_stats_job(std::string& out, const server_state& s, const job& j,
 
   out += "---\n";
   field(out, "id", j.id);
-  field(out, "tube", tube_of(j.spec.queue));
+  field(out, "tube", j.spec.queue);
   field(out, "state", lease ? "reserved" : state);
   field(out, "pri", pri_of(j));
   field(out, "age", whole_seconds(now - j.created_at));
@@ -256,7 +254,7 @@ void write_stats_job(std::string& out, const server_state& s, const job& j,
   field(out, "timeouts", h.timeouts);
   field(out, "releases", releases);
   field(out, "buries", h.buries);
-  field(out, "kicks", std::max(kicks_at_least, note ? note->kicks : 0));
+  field(out, "kicks", kicks_of_buried + (note ? note->kicks : 0));
 }
 
 std::size_t write_tubes(std::string& out, const server_state& s) {

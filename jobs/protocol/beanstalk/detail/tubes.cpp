@@ -1,12 +1,6 @@
 #include "jobs/protocol/beanstalk/detail/tubes.hpp"
 
-#include <utility>
-
-#include "jobs/protocol/beanstalk/detail/tube_name.hpp"
-
 namespace sluice::jobs::beanstalk {
-
-tube::tube(std::string queue_name) : queue(std::move(queue_name)), name(tube_of(queue)) {}
 
 tube_ptr tube_table::get(std::string_view queue) {
   return tubes_.with([&](map& all) -> tube_ptr {
@@ -17,7 +11,7 @@ tube_ptr tube_table::get(std::string_view queue) {
       if (all.size() >= most_) return nullptr;
     }
     auto made = std::make_shared<tube>(std::string(queue));
-    all.emplace(made->queue, made);
+    all.emplace(made->name, made);
     return made;
   });
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "jobs/model/job.hpp"
@@ -23,10 +24,9 @@
 namespace sluice::jobs::beanstalk {
 
 struct tube {
-  explicit tube(std::string queue_name);
+  explicit tube(std::string its_name) : name(std::move(its_name)) {}
 
-  const std::string queue;  // what the engine calls it
-  const std::string name;   // what clients call it
+  const std::string name;  // of the queue, too
   atomic<std::uint64_t> using_now{0}, watching{0}, waiting{0};
   atomic<std::uint64_t> total_jobs{0}, deletes{0}, pauses{0};
   atomic<std::uint64_t> pause_seconds{0};  // that were last asked for
@@ -54,7 +54,7 @@ class tube_table {
 // What became of a job that the engine does not keep.
 struct job_note {
   std::uint64_t releases = 0;
-  std::uint64_t kicks = 0;
+  std::uint64_t kicks = 0;    // while it was delayed
   std::uint32_t delay_s = 0;  // of its last release
 };
 

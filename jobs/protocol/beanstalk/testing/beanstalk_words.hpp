@@ -120,8 +120,12 @@ class beanstalk_words : public engine_words {
   };
 
   talk connect(std::size_t replies_max = 1024) {
-    clients_.push_back(std::make_shared<fake_client>(later_, replies_max));
-    clients_.back()->begin<beanstalk::beanstalk_session>(server());
+    clients_.push_back(fake_client::connect(
+        later_,
+        [&](protocol::client& to) {
+          return std::make_unique<beanstalk::beanstalk_session>(to, server());
+        },
+        replies_max));
     return {*this, *clients_.back()};
   }
   talk& first() {

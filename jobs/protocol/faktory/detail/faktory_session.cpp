@@ -8,7 +8,6 @@
 #include "jobs/json/json_writer.hpp"
 #include "jobs/protocol/faktory/detail/sha256.hpp"
 #include "jobs/protocol/frames.hpp"
-#include "sluice/base/random.hpp"
 
 namespace sluice::jobs::faktory {
 namespace {
@@ -89,8 +88,10 @@ std::size_t faktory_session::consume(std::string_view in) {
   std::size_t used = 0;
   while (!is_over_ && !is_busy_ && to_.room() > 0) {
     const std::string_view left = in.substr(used);
-    const protocol::line_cut cut = protocol::cut_line(left, line_bytes_max);
+    const protocol::line_cut cut = protocol::cut_line(left, line_bytes_max, searched_);
+    searched_ = 0;
     if (cut.is == protocol::line_cut::what::incomplete) {
+      searched_ = left.size();
       if (left.size() > usual_line_bytes) needs_ = left.size() + 1;
       break;
     }
@@ -160,6 +161,8 @@ void faktory_session::end_of_input() {
 
 void faktory_session::finish_up() {
   is_over_ = true;
+  leaves_well_ = true;
+  sweep_stop_.request_stop();
   call_off_fetch();
 }
 
@@ -177,7 +180,12 @@ void faktory_session::call_off_fetch() {
 void faktory_session::leave() {
   if (std::exchange(has_left_, true)) return;
   all_.connections.fetch_sub(1, relaxed);
-  all_.give_back(all_.crew.leave(me_));
+  std::vector<held_job> left = all_.crew.leave(me_);
+  if (!leaves_well_) return all_.lose(left, name_, "its connections went without an END");
+  std::vector<lease_ref> leases;
+  leases.reserve(left.size());
+  for (const held_job& job : left) leases.push_back(job.lease);
+  all_.give_back(std::move(leases));
 }
 
 void faktory_session::on_time() {
@@ -192,7 +200,8 @@ void faktory_session::on_time() {
     finish_null();
   }
   if (look_at_ <= now) {
-    all_.give_back(all_.crew.lose(me_, all_.options.beat_lost, all_.time.now()));
+    all_.lose(all_.crew.lose(me_, all_.options.beat_lost, all_.time.now()), name_,
+              "it stopped beating");
     watch_beats();
   }
   wake_in_time();
@@ -316,9 +325,9 @@ void faktory_session::beat(std::string_view rest) {
   if (!said) return say_error(said.error());
   const auto answer = all_.crew.beat(*said, all_.time.now());
   if (answer.is == workers::beat_result::unknown) return say_error("Unknown worker " + said->wid);
-  if (answer.state.empty()) return say_ok();
+  if (answer.to_be == worker_state::running) return say_ok();
   out_.clear();
-  resp::simple(out_, R"({"state":")" + answer.state + "\"}");
+  resp::simple(out_, R"({"state":")" + std::string(to_string(answer.to_be)) + "\"}");
   to_.say(out_);
 }
 
@@ -326,6 +335,7 @@ void faktory_session::end(std::string_view rest) {
   if (!has_no_arguments("END", rest)) return;
   say_ok();
   is_over_ = true;
+  leaves_well_ = true;
   to_.end();
 }
 
@@ -531,7 +541,12 @@ void faktory_session::hand_out(const leased_job& job, const job_facts& facts) {
     (void)all_.jobs.extend(job.ref(), reserve_for_default);
   }
   all_.crew.forget_ended(me_, [this](job_id id) { return all_.jobs.lease_of(id).has_value(); });
-  all_.crew.took(me_, facts.jid, {job.ref(), job.attempt, facts.is_ours, facts.backtrace_lines});
+  all_.crew.took(me_, facts.jid,
+                 {.lease = job.ref(),
+                  .attempt = job.attempt,
+                  .losses = losses_of(*job.it),
+                  .is_ours = facts.is_ours,
+                  .backtrace_lines = facts.backtrace_lines});
   all_.tracked.saw(facts.jid, job.it->id, all_.time.now());
   all_.counts.fetched.fetch_add(1, relaxed);
   std::string text;
@@ -597,8 +612,7 @@ void faktory_session::fail(std::string_view rest) {
     if (i > 0) why.backtrace += '\n';
     why.backtrace += said->backtrace[i];
   }
-  const double chance = static_cast<double>(thread_random().next() >> 11U) * 0x1.0p-53;
-  if (job->is_ours) why.retry_in = pause_after_failures(job->attempt - 1, chance);
+  if (job->is_ours) why.retry_in = all_.pause_after(job->attempt - 1);
   begin_command();
   to_.when_done(all_.jobs.fail(job->lease, std::move(why)),
                 [this, jid = said->jid, job = *job](auto ended) {

@@ -133,9 +133,11 @@ class faktory_session final : public protocol::session {
   std::string name_{};  // of the worker, for people
 
   bool is_identified_ = false;
-  bool is_busy_ = false;   // a command is under way
-  bool is_over_ = false;   // nothing more is begun
-  bool has_left_ = false;  // the connection has gone
+  bool is_busy_ = false;      // a command is under way
+  bool is_over_ = false;      // nothing more is begun
+  bool has_left_ = false;     // the connection has gone
+  bool leaves_well_ = false;  // ... after an END, or because the server ends
+  std::size_t searched_ = 0;  // bytes at the front of what is left that have no line end
   std::size_t needs_ = 0;
   std::uint64_t reply_ = 0;  // of the command that is under way
   std::string out_{};        // for one reply
@@ -152,6 +154,7 @@ class faktory_session final : public protocol::session {
   time_point null_at_ = time_point::max();  // when a FETCH is told that there was nothing
   time_point look_at_ = time_point::max();  // ... and the beats of the worker are looked at
   std::stop_source fetch_stop_{std::nostopstate};
+  std::stop_source sweep_stop_{std::nostopstate};  // of a MUTATE or QUEUE REMOVE
 };
 
 template <class T>

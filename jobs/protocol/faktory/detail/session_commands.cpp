@@ -212,6 +212,7 @@ void faktory_session::queue(std::string_view rest) {
     if (auto named = validate_queue_name(name); !named) return say_error(named.error());
   }
   begin_command();
+  sweep_stop_ = std::stop_source();
   if (what == "REMOVE") return remove_next(std::move(names));
   queue_patch patch;
   patch.paused = what == "PAUSE";
@@ -235,6 +236,7 @@ void faktory_session::remove_next(std::vector<std::string> names) {
   if (names.empty()) return finish_ok();
   sweep_request what;
   what.what = sweep_request::act::discard;
+  what.until = sweep_stop_.get_token();
   what.which.queue = std::move(names.back());
   what.which.state = job_state::ready;
   names.pop_back();
@@ -271,6 +273,8 @@ void faktory_session::mutate(std::string_view rest) {
     what.pattern = std::move(said->pattern);
   }
   begin_command();
+  sweep_stop_ = std::stop_source();
+  what.until = sweep_stop_.get_token();
   begin_sweep(all_.jobs, to_, std::move(what),
               [this](const void_result& got) { got ? finish_ok() : finish_error(got.error()); });
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jobs/engine/engine.hpp"
@@ -16,12 +17,17 @@
 
 namespace sluice::jobs::faktory {
 
+// What a job keeps of a worker that was lost with it.
+inline constexpr std::string_view worker_lost = "WorkerLost";
+std::uint32_t losses_of(const job& it);  // the last errors that are such, one after the other
+
 // Relaxed throughout: they order nothing.
 struct command_counts {
   atomic<std::uint64_t> commands{0}, errors{0};
   atomic<std::uint64_t> pushed{0}, fetched{0}, acked{0}, failed{0};
   atomic<std::uint64_t> expired{0};     // fetched after their time, and dropped
-  atomic<std::uint64_t> given_back{0};  // by workers that went or were lost
+  atomic<std::uint64_t> given_back{0};  // by workers that went
+  atomic<std::uint64_t> lost{0};        // with their workers
   atomic<std::uint64_t> bad_passwords{0};
 };
 
@@ -35,8 +41,14 @@ struct shared_state {
         batches(o.tracked_max),
         password(o.password) {}
 
-  // What a worker held when it went.
+  // Jobs that a worker has put down, or that never reached one: as if nobody had had them.
   void give_back(std::vector<lease_ref> leases);
+  // Jobs whose worker was lost, as far as anybody can tell: each is a failure of its job, so that
+  // one that takes its workers down with it does not come back for ever. The first time it is ready
+  // at once; when that happens again and again, after the pause of a failure.
+  void lose(const std::vector<held_job>& jobs, std::string_view worker, std::string_view how);
+
+  milliseconds pause_after(std::uint32_t failures_before) const;
 
   const faktory_options options;
   engine& jobs;

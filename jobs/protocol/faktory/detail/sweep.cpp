@@ -20,7 +20,7 @@ class sweep : public std::enable_shared_from_this<sweep> {
   }
 
   void next_page() {
-    if (on_.is_gone()) return then_(engine_is_over());  // nobody is there to hear of it
+    if (on_.is_gone() || what_.until.stop_requested()) return then_(engine_is_over());
     on_.when_done(jobs_.list(what_.which),
                   [me = shared_from_this()](auto got) { me->on_page(outcome_of(std::move(got))); });
   }

@@ -5,11 +5,12 @@
 //
 // Goes in pages, each done before the next is read, so that memory stays bounded however many jobs
 // there are; jobs that come meanwhile may or may not be among them. Jobs in the server's own queues
-// are left alone.
+// are left alone. When it is stopped, or its client has gone, what was done stays done.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -30,6 +31,7 @@ struct sweep_request {
   list_request which{};                    // queue, state, kind
   std::unordered_set<std::string> jids{};  // empty: any
   std::string pattern{};                   // of the whole job's text; empty: any
+  std::stop_token until{};                 // no further page when it asks
 };
 
 // Calls `then` on the client's loop when all is done, or with the first reason why it is not. A job

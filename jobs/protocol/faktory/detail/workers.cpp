@@ -29,17 +29,14 @@ void workers::introduce(connection who, const hello_call& said, unix_time now) {
                     .pid = said.pid,
                     .labels = said.labels,
                     .since = now,
-                    .last_beat = now,
-                    .running = 0,
-                    .rss_kb = 0,
-                    .state = {}};
+                    .last_beat = now};
     named->told = for_newcomers_;
   }
   mine = named;
   ++mine->connections;
 }
 
-std::vector<lease_ref> workers::leave(connection who) {
+std::vector<held_job> workers::leave(connection who) {
   const std::lock_guard hold(mutex_);
   const auto found = connections_.find(who);
   if (found == connections_.end()) return {};
@@ -125,14 +122,14 @@ void workers::put_down(const fetched& it) {
   if (found != end) forget(found);
 }
 
-std::vector<lease_ref> workers::empty_hands(worker& who) {
-  std::vector<lease_ref> all;
+std::vector<held_job> workers::empty_hands(worker& who) {
+  std::vector<held_job> all;
   all.reserve(who.jids.size());
   for (const auto& [id, jid] : std::exchange(who.jids, {})) {
     auto [it, end] = held_.equal_range(jid);
     while (it != end && (it->second.by != &who || it->second.job.lease.job != id)) ++it;
     check(it != end, "sluice::jobs::faktory::workers", "what a worker holds to be known");
-    all.push_back(it->second.job.lease);
+    all.push_back(it->second.job);
     held_.erase(it);
   }
   return all;
@@ -147,8 +144,9 @@ workers::beat_answer workers::beat(const beat_call& said, unix_time now) {
   w.is_lost = false;
   w.shown.last_beat = now;
   w.shown.rss_kb = said.rss_kb;
-  w.said = said.current_state;
-  return {beat_result::heard, w.told == w.said ? std::string() : w.told};
+  // A state that only its own language knows is none of ours.
+  w.said = worker_state_from(said.current_state).value_or(worker_state::running);
+  return {beat_result::heard, w.told > w.said ? w.told : worker_state::running};
 }
 
 std::optional<unix_time> workers::lost_at(connection who, milliseconds silence) const {
@@ -158,7 +156,7 @@ std::optional<unix_time> workers::lost_at(connection who, milliseconds silence) 
   return found->second->shown.last_beat + silence;
 }
 
-std::vector<lease_ref> workers::lose(connection who, milliseconds silence, unix_time now) {
+std::vector<held_job> workers::lose(connection who, milliseconds silence, unix_time now) {
   const std::lock_guard hold(mutex_);
   const auto found = connections_.find(who);
   if (found == connections_.end() || !found->second->has_beaten) return {};
@@ -170,39 +168,49 @@ std::vector<lease_ref> workers::lose(connection who, milliseconds silence, unix_
   return empty_hands(w);
 }
 
-bool workers::tell(const std::string& wid, std::string_view state) {
+void workers::tell(worker& who, worker_state what) {
+  who.told = std::max(who.told, what);  // one that is to end is not to be quiet again
+}
+
+std::optional<faktory_worker> workers::tell(const std::string& wid, worker_state what) {
   const std::lock_guard hold(mutex_);
-  bool any = false;
-  for (auto& [name, who] : by_wid_) {
-    if (!wid.empty() && name != wid) continue;
-    // One that is to end is not to be quiet again.
-    if (who->told != "terminate") who->told = state;
-    any = true;
-  }
-  return any;
+  const auto found = by_wid_.find(wid);
+  if (found == by_wid_.end()) return std::nullopt;
+  tell(*found->second, what);
+  return shown(*found->second);
+}
+
+void workers::tell_all(worker_state what) {
+  const std::lock_guard hold(mutex_);
+  for_newcomers_ = what;
+  for (auto& [wid, who] : by_wid_) tell(*who, what);
 }
 
 bool workers::is_told(connection who) const {
   const std::lock_guard hold(mutex_);
   const auto found = connections_.find(who);
-  return found != connections_.end() && !found->second->told.empty();
+  return found != connections_.end() && found->second->told != worker_state::running;
 }
 
-void workers::tell_newcomers(std::string_view state) {
-  const std::lock_guard hold(mutex_);
-  for_newcomers_ = state;
+faktory_worker workers::shown(const worker& who) {
+  faktory_worker it = who.shown;
+  it.running = who.jids.size();
+  it.state = std::max(who.told, who.said);
+  return it;
 }
 
-std::vector<faktory_server::worker> workers::list() const {
+faktory_worker_page workers::list(const std::string& after, std::size_t limit) const {
   const std::lock_guard hold(mutex_);
-  std::vector<faktory_server::worker> all;
-  for (const auto& [wid, who] : by_wid_) {
-    if (who->is_lost) continue;
-    all.push_back(who->shown);
-    all.back().running = who->jids.size();
-    all.back().state = who->told.empty() ? who->said : who->told;
+  faktory_worker_page page;
+  for (auto it = by_wid_.upper_bound(after); it != by_wid_.end(); ++it) {
+    if (it->second->is_lost) continue;
+    if (page.workers.size() == limit) {
+      page.cursor = page.workers.back().wid;
+      break;
+    }
+    page.workers.push_back(shown(*it->second));
   }
-  return all;
+  return page;
 }
 
 workers::totals workers::count() const {

@@ -20,9 +20,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "jobs/model/faktory_worker.hpp"
 #include "jobs/model/requests.hpp"
 #include "jobs/protocol/faktory/detail/calls.hpp"
-#include "jobs/protocol/faktory/faktory_server.hpp"
 #include "sluice/sync/mutex.hpp"
 
 namespace sluice::jobs::faktory {
@@ -30,6 +30,7 @@ namespace sluice::jobs::faktory {
 struct held_job {
   lease_ref lease{};
   std::uint32_t attempt = 1;  // counted from 1
+  std::uint32_t losses = 0;   // workers that were lost with it, one after the other, before this
   bool is_ours = false;       // as of job_facts
   std::optional<std::int64_t> backtrace_lines{};
 };
@@ -42,7 +43,7 @@ class workers {
   // It has said who it is. An empty wid: a worker of its own.
   void introduce(connection who, const hello_call& said, unix_time now);
   // It has gone, and gives back these.
-  std::vector<lease_ref> leave(connection who);
+  std::vector<held_job> leave(connection who);
 
   void took(connection who, const std::string& jid, held_job job);
   // Of a worker that holds many: forgets those whose leases have run out.
@@ -61,20 +62,21 @@ class workers {
   enum class beat_result : std::uint8_t { unknown, heard };
   struct beat_answer {
     beat_result is = beat_result::unknown;
-    std::string state{};  // not empty: what the worker is to do
+    worker_state to_be = worker_state::running;  // running: as it is
   };
   beat_answer beat(const beat_call& said, unix_time now);
   // When to look whether the worker of this connection is lost; none: it has no name.
   std::optional<unix_time> lost_at(connection who, milliseconds silence) const;
   // What it gives back, if it is.
-  std::vector<lease_ref> lose(connection who, milliseconds silence, unix_time now);
+  std::vector<held_job> lose(connection who, milliseconds silence, unix_time now);
 
-  // Tells one, or with an empty wid all. False: there is none.
-  bool tell(const std::string& wid, std::string_view state);
-  bool is_told(connection who) const;           // to be quiet, or to end
-  void tell_newcomers(std::string_view state);  // whoever comes from now on
+  // What is known of it then. None: there is none.
+  std::optional<faktory_worker> tell(const std::string& wid, worker_state what);
+  void tell_all(worker_state what);    // and whoever comes from now on
+  bool is_told(connection who) const;  // to be quiet, or to end
 
-  std::vector<faktory_server::worker> list() const;
+  // Those behind this wid, in their order.
+  faktory_worker_page list(const std::string& after = {}, std::size_t limit = 1000) const;
   struct totals {
     std::uint64_t workers = 0;
     std::uint64_t jobs = 0;
@@ -86,9 +88,9 @@ class workers {
   static constexpr std::size_t looks_at_jobs_first = 1024;
 
   struct worker {
-    faktory_server::worker shown{};  // but its state, which is one of these two
-    std::string told{};              // what the server wants of it; empty: nothing
-    std::string said{};              // what it does by itself
+    faktory_worker shown{};  // but its state, which is one of these two, and its jobs
+    worker_state told = worker_state::running;  // what the server wants of it; running: nothing
+    worker_state said = worker_state::running;  // what it does by itself
     std::size_t connections = 0;
     bool has_beaten = false;
     bool is_lost = false;
@@ -103,7 +105,9 @@ class workers {
 
   held_map::iterator find_locked(connection who, const std::string& jid);
   void forget(held_map::iterator it);
-  std::vector<lease_ref> empty_hands(worker& who);
+  std::vector<held_job> empty_hands(worker& who);
+  static void tell(worker& who, worker_state what);
+  static faktory_worker shown(const worker& who);
 
   mutable mutex mutex_;
   // Protected by mutex_.
@@ -111,7 +115,7 @@ class workers {
   std::unordered_map<connection, std::shared_ptr<worker>> connections_;
   std::map<std::string, std::shared_ptr<worker>, std::less<>> by_wid_;
   held_map held_;
-  std::string for_newcomers_;
+  worker_state for_newcomers_ = worker_state::running;
   std::uint64_t lost_ = 0;
 };
 

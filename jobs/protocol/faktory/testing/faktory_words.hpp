@@ -12,7 +12,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 #include "jobs/protocol/faktory/detail/faktory_session.hpp"
-#include "jobs/protocol/faktory/testing/fake_client.hpp"
+#include "jobs/protocol/testing/fake_client.hpp"
 
 namespace sluice::jobs::testing {
 
@@ -62,7 +62,7 @@ class faktory_words : public engine_words {
 
   ~faktory_words() override { loop.run_all(); }
   void TearDown() override {
-    for (auto& s : speakers) s->wire().hang_up();
+    for (auto& s : speakers) s->wire().close();
     settle_all();
     engine_words::TearDown();
   }

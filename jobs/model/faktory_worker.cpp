@@ -1,0 +1,23 @@
+#include "jobs/model/faktory_worker.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sluice::jobs {
+namespace {
+
+constexpr std::array<std::string_view, 3> words = {"running", "quiet", "terminate"};
+
+}  // namespace
+
+std::string_view to_string(worker_state state) noexcept {
+  return words[static_cast<std::size_t>(state)];
+}
+
+std::optional<worker_state> worker_state_from(std::string_view word) noexcept {
+  const auto at = std::ranges::find(words, word);
+  if (at == words.end()) return std::nullopt;
+  return static_cast<worker_state>(at - words.begin());
+}
+
+}  // namespace sluice::jobs
