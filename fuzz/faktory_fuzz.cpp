@@ -8,7 +8,7 @@
 #include "fuzz/fuzz_target.hpp"
 #include "jobs/json/codec.hpp"
 #include "jobs/protocol/faktory/detail/faktory_session.hpp"
-#include "jobs/protocol/faktory/testing/fake_client.hpp"
+#include "jobs/protocol/testing/fake_client.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
@@ -55,8 +55,8 @@ class world {
     while (const auto reply = wire->try_read()) ++replies;
     const std::uint64_t commands = all_->counts.commands.load(sluice::relaxed) - before;
     claim(replies == commands + 1, "one reply for each command");
-    claim(wire->take_written().empty(), "whole replies");
-    wire->hang_up();
+    claim(wire->take().empty(), "whole replies");
+    wire->close();
     claim(all_->connections.load(sluice::relaxed) == 0 && all_->crew.count().workers == 0 &&
               all_->crew.count().jobs == 0,
           "that nothing is counted that has gone");

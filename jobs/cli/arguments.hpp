@@ -75,6 +75,16 @@ struct work_arguments {
   bool quiet = false;
 };
 
+// Of Faktory's protocol.
+struct workers_arguments {
+  enum class action : std::uint8_t { list, quiet, terminate };
+  connection_arguments to;
+  action what = action::list;
+  std::string wid;          // quiet, terminate
+  std::string after;        // list
+  std::size_t limit = 100;  // list
+};
+
 struct queues_arguments {
   enum class action : std::uint8_t { list, show, set, pause, resume, purge };
   connection_arguments to;
@@ -201,9 +211,9 @@ struct version_arguments {
 };
 
 using arguments =
-    std::variant<serve_arguments, push_arguments, get_arguments, work_arguments, queues_arguments,
-                 jobs_arguments, stats_arguments, top_arguments, events_arguments, logs_arguments,
-                 batch_arguments, cron_arguments, plan_arguments, export_arguments,
+    std::variant<serve_arguments, push_arguments, get_arguments, work_arguments, workers_arguments,
+                 queues_arguments, jobs_arguments, stats_arguments, top_arguments, events_arguments,
+                 logs_arguments, batch_arguments, cron_arguments, plan_arguments, export_arguments,
                  import_arguments, check_arguments, backup_arguments, token_arguments,
                  completion_arguments, man_arguments, version_arguments>;
 

@@ -14,6 +14,7 @@ int run(const serve_arguments& what, const console& to);
 int run(const push_arguments& what, const console& to);
 int run(const get_arguments& what, const console& to);
 int run(const work_arguments& what, const console& to);
+int run(const workers_arguments& what, const console& to);
 int run(const queues_arguments& what, const console& to);
 int run(const jobs_arguments& what, const console& to);
 int run(const stats_arguments& what, const console& to);

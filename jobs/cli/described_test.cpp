@@ -47,9 +47,9 @@ TEST(Description, HasEveryCommandWithItsFlags) {
   std::set<std::string> names;
   for (const command_description& c : program.commands) names.insert(c.name);
   for (const char* name :
-       {"serve", "beanstalkd", "push",  "get",        "jobs", "logs",   "work",   "queues",
-        "plan",  "batch",      "cron",  "stats",      "top",  "events", "export", "import",
-        "check", "backup",     "token", "completion", "man",  "version"}) {
+       {"serve",  "beanstalkd", "push",   "get",   "jobs",       "logs", "work",   "workers",
+        "queues", "plan",       "batch",  "cron",  "stats",      "top",  "events", "export",
+        "import", "check",      "backup", "token", "completion", "man",  "version"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
   std::size_t commands = 0;

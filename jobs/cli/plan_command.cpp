@@ -8,6 +8,7 @@
 #include "jobs/cli/words.hpp"
 #include "jobs/json/json_writer.hpp"
 #include "jobs/model/plan.hpp"
+#include "jobs/server/shell_word.hpp"
 
 namespace sluice::jobs::cli {
 namespace {
@@ -35,12 +36,12 @@ std::string percent(double share) {
 }
 
 std::string set_command(const plan& p, const std::string& queue) {
-  return "sluice queues set " + queue + " --capacity " + std::to_string(p.capacity);
+  return "sluice queues set " + shell_word(queue) + " --capacity " + std::to_string(p.capacity);
 }
 
 std::string work_command(const plan& p, const std::string& queue) {
-  return "sluice work --queue " + queue + " --concurrency " + std::to_string(p.workers) +
-         " --exec COMMAND";
+  return "sluice work --queue " + shell_word(queue) + " --concurrency " +
+         std::to_string(p.workers) + " --exec COMMAND";
 }
 
 void print(const plan& p, const plan_arguments& what, const console& to) {
@@ -73,7 +74,7 @@ void print(const plan& p, const plan_arguments& what, const console& to) {
   to.line("");
   if (p.ends == plan::outcome::overflows) {
     to.line("No capacity is enough: take more workers, or let a full queue refuse or drop jobs:");
-    to.line("  sluice queues set " + what.queue + " --when-full reject");
+    to.line("  sluice queues set " + shell_word(what.queue) + " --when-full reject");
     return;
   }
   to.line("To set it:");

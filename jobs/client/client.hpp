@@ -47,6 +47,7 @@
 #include "jobs/model/batch.hpp"
 #include "jobs/model/cron.hpp"
 #include "jobs/model/events.hpp"
+#include "jobs/model/faktory_worker.hpp"
 #include "jobs/model/requests.hpp"
 #include "jobs/model/result.hpp"
 #include "jobs/model/time.hpp"
@@ -126,6 +127,12 @@ class client {
   result<cron_info> get_cron(std::string name, wait_limits limits = {});
   // One page; waits for it. A page without events at the deadline, or after options::wait_step.
   result<event_page> events(event_request what, wait_limits limits = {});
+  // Workers of Faktory's protocol, behind this wid. not_found: the server does not speak it.
+  result<faktory_worker_page> faktory_workers(std::string after = {}, std::size_t limit = 100,
+                                              wait_limits limits = {});
+  // Tells one to be quiet or to end, at its next beat.
+  result<faktory_worker> tell_faktory_worker(std::string wid, worker_state what,
+                                             wait_limits limits = {});
   result<engine_stats> stats(wait_limits limits = {});
   // An error only when there was no answer: what the server says of itself is in the value.
   result<jobs::health> health(wait_limits limits = {});
@@ -175,6 +182,11 @@ class client {
   future<result<std::vector<cron_info>>> async_crons(wait_limits limits = {});
   future<result<cron_info>> async_get_cron(std::string name, wait_limits limits = {});
   future<result<event_page>> async_events(event_request what, wait_limits limits = {});
+  future<result<faktory_worker_page>> async_faktory_workers(std::string after = {},
+                                                            std::size_t limit = 100,
+                                                            wait_limits limits = {});
+  future<result<faktory_worker>> async_tell_faktory_worker(std::string wid, worker_state what,
+                                                           wait_limits limits = {});
   future<result<engine_stats>> async_stats(wait_limits limits = {});
   future<result<jobs::health>> async_health(wait_limits limits = {});
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jobs/client/client.hpp"
-#include "jobs/client/testing/scripted_server.hpp"
+#include "jobs/http/testing/scripted_server.hpp"
 #include "jobs/json/codec.hpp"
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/event.hpp"
@@ -18,7 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using sluice::testing::eventually;
 using testing::answer;
-using testing::request;
+using testing::received;
+using testing::reply_bytes;
 using testing::scripted_server;
 
 client open(const scripted_server& server, client_options o = {}) {
@@ -31,7 +32,7 @@ class ClientWaits : public ::testing::Test {
  protected:
   ~ClientWaits() override { go_.set(); }
 
-  std::optional<std::string> hold(const request&) {
+  reply_bytes hold(const received&) {
     arrived_.fetch_add(1);
     go_.wait();
     return answer(200, R"({"queues":[]})");
@@ -42,11 +43,11 @@ class ClientWaits : public ::testing::Test {
 
   event go_;
   atomic<int> arrived_{0};
-  scripted_server server_{[this](const request& r) { return hold(r); }};
+  scripted_server server_{[this](const received& r) { return hold(r); }};
 };
 
 TEST(ClientConnections, UsesOneConnectionForCallsAfterEachOther) {
-  const scripted_server server([](const request&) { return answer(200, R"({"queues":[]})"); });
+  const scripted_server server([](const received&) { return answer(200, R"({"queues":[]})"); });
   auto c = open(server);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(c.queues());
   EXPECT_EQ(server.connections(), 1);
@@ -59,7 +60,7 @@ TEST(ClientConnections, KeepsAConnectionFromOneHeartbeatToTheNext) {
 
 TEST(ClientConnections, DoesNotKeepAConnectionThatTheServerWillClose) {
   const scripted_server server(
-      [](const request&) { return answer(200, R"({"queues":[]})", "Connection: close\r\n"); });
+      [](const received&) { return answer(200, R"({"queues":[]})", "Connection: close\r\n"); });
   auto c = open(server);
   EXPECT_TRUE(c.queues());
   EXPECT_TRUE(c.queues());
@@ -68,8 +69,8 @@ TEST(ClientConnections, DoesNotKeepAConnectionThatTheServerWillClose) {
 
 TEST(ClientConnections, NoticesThatAKeptConnectionWasClosed) {
   // Answered and closed at once, without having said so.
-  const scripted_server server([](const request& r) -> std::optional<std::string> {
-    if (r.number == 2) return std::nullopt;
+  const scripted_server server([](const received& r) -> reply_bytes {
+    if (r.number == 2) return testing::no_answer();
     return answer(201, R"({"id":1})");
   });
   auto c = open(server);
@@ -90,7 +91,7 @@ TEST(ClientConnections, NoticesThatAKeptConnectionWasClosed) {
 
 TEST(ClientConnections, DoesNotUseAConnectionThatWasClosedWhileItWasIdle) {
   std::optional<scripted_server> server(std::in_place,
-                                        [](const request&) { return answer(201, R"({"id":1})"); });
+                                        [](const received&) { return answer(201, R"({"id":1})"); });
   auto c = open(*server);
   EXPECT_TRUE(c.push({.kind = "a"}));
   // The server goes away and with it the connection; nothing listens any more.
@@ -102,7 +103,7 @@ TEST(ClientConnections, DoesNotUseAConnectionThatWasClosedWhileItWasIdle) {
 }
 
 TEST(ClientConnections, TellsWhatBecameOfEachPushWhenNoneWasTaken) {
-  const scripted_server server([](const request&) {
+  const scripted_server server([](const received&) {
     return answer(503, R"({"type":"about:blank","title":"t","status":503,"detail":"a is full",)"
                        R"("code":"queue_full","accepted":0,"results":[)"
                        R"({"error":{"code":"queue_full","message":"a is full"}},)"
@@ -117,7 +118,7 @@ TEST(ClientConnections, TellsWhatBecameOfEachPushWhenNoneWasTaken) {
 }
 
 TEST(ClientConnections, TellsTheSameOfEachPushWhenAllWereRefusedTogether) {
-  const scripted_server server([](const request&) {
+  const scripted_server server([](const received&) {
     return answer(503, R"({"type":"about:blank","title":"t","status":503,"detail":"ends",)"
                        R"("code":"shutting_down"})");
   });
@@ -128,8 +129,8 @@ TEST(ClientConnections, TellsTheSameOfEachPushWhenAllWereRefusedTogether) {
 }
 
 TEST(ClientConnections, RepeatsOnceWhatOnlyReadsWhenAKeptConnectionIsLost) {
-  const scripted_server server([](const request& r) -> std::optional<std::string> {
-    if (r.number == 2) return std::nullopt;
+  const scripted_server server([](const received& r) -> reply_bytes {
+    if (r.number == 2) return testing::no_answer();
     return answer(200, R"({"queues":[]})");
   });
   auto c = open(server);
@@ -138,7 +139,7 @@ TEST(ClientConnections, RepeatsOnceWhatOnlyReadsWhenAKeptConnectionIsLost) {
 }
 
 TEST(ClientConnections, DoesNotRepeatOnAConnectionThatWasNew) {
-  const scripted_server server([](const request&) { return std::nullopt; });
+  const scripted_server server([](const received&) { return testing::no_answer(); });
   auto c = open(server);
   EXPECT_EQ(c.queues().error().code, error_code::unavailable);
   EXPECT_EQ(server.requests().size(), 1U);
@@ -274,7 +275,7 @@ class ClientSteps : public ::testing::Test {
  protected:
   ~ClientSteps() override { over_.set(); }
 
-  std::optional<std::string> wait_in_vain(milliseconds asked, std::string nothing) {
+  reply_bytes wait_in_vain(milliseconds asked, reply_bytes nothing) {
     waits_.lock()->push_back(asked);
     (void)over_.try_wait_for(asked);
     return nothing;
@@ -288,7 +289,7 @@ class ClientSteps : public ::testing::Test {
 };
 
 TEST_F(ClientSteps, AsksForALeaseAnewUntilAJobComes) {
-  const scripted_server server([this](const request& r) -> std::optional<std::string> {
+  const scripted_server server([this](const received& r) -> reply_bytes {
     const auto call = json::read<json::lease_call>(r.body).value();
     if (r.number < 4) return wait_in_vain(call.wait, answer(204, ""));
     return answer(200, R"({"jobs":[{"id":1,"queue":"q","kind":"k","args":1,"state":"running",)"
@@ -301,7 +302,7 @@ TEST_F(ClientSteps, AsksForALeaseAnewUntilAJobComes) {
 }
 
 TEST_F(ClientSteps, HasTheServerAnswerBeforeItsOwnDeadline) {
-  const scripted_server server([](const request&) { return answer(204, ""); });
+  const scripted_server server([](const received&) { return answer(204, ""); });
   auto c = open(server);
   manual_clock clock;
   for (const auto& [left, asked] : {std::pair(10s, 9750ms), std::pair(1s, 900ms)}) {
@@ -315,7 +316,7 @@ TEST_F(ClientSteps, HasTheServerAnswerBeforeItsOwnDeadline) {
 }
 
 TEST_F(ClientSteps, WaitsForTheEndOfAJobInSteps) {
-  const scripted_server server([this](const request& r) -> std::optional<std::string> {
+  const scripted_server server([this](const received& r) -> reply_bytes {
     const std::string state = r.number < 3 ? "running" : "done";
     const std::string job =
         R"({"id":7,"queue":"q","kind":"k","args":1,"state":")" + state + R"("})";
@@ -327,7 +328,7 @@ TEST_F(ClientSteps, WaitsForTheEndOfAJobInSteps) {
 }
 
 TEST_F(ClientSteps, WaitsForAPurgeAsLongAsItTakes) {
-  const scripted_server server([this](const request&) -> std::optional<std::string> {
+  const scripted_server server([this](const received&) -> reply_bytes {
     (void)over_.try_wait_for(200ms);
     return answer(200, R"({"purged":3})");
   });
@@ -338,7 +339,7 @@ TEST_F(ClientSteps, WaitsForAPurgeAsLongAsItTakes) {
 }
 
 TEST_F(ClientSteps, DoesNotAskInALoopWhenTheServerWillNotWait) {
-  const scripted_server server([](const request&) { return answer(204, ""); });
+  const scripted_server server([](const received&) { return answer(204, ""); });
   auto c = open(server);
   EXPECT_EQ(c.lease({}).error().code, error_code::timed_out);
   EXPECT_EQ(server.requests().size(), 1U);

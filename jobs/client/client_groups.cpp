@@ -186,6 +186,25 @@ future<result<log_page>> client::async_logs(job_id id, std::uint64_t after, std:
   return impl_->get_value<log_page>({.target = std::move(target)}, std::move(limits));
 }
 
+future<result<faktory_worker_page>> client::async_faktory_workers(std::string after,
+                                                                  std::size_t limit,
+                                                                  wait_limits limits) {
+  std::string target = "/v1/faktory/workers";
+  if (!after.empty()) add_parameter(target, "after", after);
+  add_parameter(target, "limit", std::to_string(limit));
+  return impl_->get_value<faktory_worker_page>({.target = std::move(target)}, std::move(limits));
+}
+
+future<result<faktory_worker>> client::async_tell_faktory_worker(std::string wid, worker_state what,
+                                                                 wait_limits limits) {
+  check(what != worker_state::running, "sluice::jobs::client::tell_faktory_worker",
+        "a worker to be told to be quiet or to terminate");
+  return impl_->get_value<faktory_worker>({.method = verb::post,
+                                           .target = "/v1/faktory/workers/" + percent_encoded(wid) +
+                                                     "/" + std::string(to_string(what))},
+                                          std::move(limits));
+}
+
 // ---- the same, waiting for the answer
 
 result<batch_receipt> client::push_batch(batch_spec spec, wait_limits limits) {
@@ -233,6 +252,14 @@ result<std::vector<cron_info>> client::crons(wait_limits limits) {
 }
 result<cron_info> client::get_cron(std::string name, wait_limits limits) {
   return impl_->wait_for(async_get_cron(std::move(name), std::move(limits)));
+}
+result<faktory_worker_page> client::faktory_workers(std::string after, std::size_t limit,
+                                                    wait_limits limits) {
+  return impl_->wait_for(async_faktory_workers(std::move(after), limit, std::move(limits)));
+}
+result<faktory_worker> client::tell_faktory_worker(std::string wid, worker_state what,
+                                                   wait_limits limits) {
+  return impl_->wait_for(async_tell_faktory_worker(std::move(wid), what, std::move(limits)));
 }
 result<event_page> client::events(event_request what, wait_limits limits) {
   return impl_->wait_for(async_events(std::move(what), std::move(limits)));

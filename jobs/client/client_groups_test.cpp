@@ -5,6 +5,7 @@
 #include "jobs/engine/engine.hpp"
 #include "jobs/http/http_server.hpp"
 #include "jobs/store/memory/memory_store.hpp"
+#include "sluice/sync/guarded.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -26,10 +27,29 @@ class ClientGroups : public ::testing::Test {
     }
     return *client_;
   }
+  // Faktory's protocol, with one worker.
+  http_server_options with_worker() {
+    http_server_options o{.port = 0};
+    o.faktory = faktory_port{
+        .list =
+            [this](const std::string& after, std::size_t) {
+              const auto shown = worker_.with([](const faktory_worker& w) { return w; });
+              return after < shown.wid ? faktory_worker_page{{shown}, shown.wid}
+                                       : faktory_worker_page{};
+            },
+        .tell = [this](const std::string& wid, worker_state what) -> std::optional<faktory_worker> {
+          const auto known = worker_.lock();
+          if (wid != known->wid) return std::nullopt;
+          known->state = what;
+          return *known;
+        }};
+    return o;
+  }
   leased_job lease() { return c().lease({}).value().front(); }
 
   std::unique_ptr<engine> engine_ = engine::open(make_memory_store()).value();
-  http_server server_{{.port = 0}};
+  guarded<faktory_worker> worker_{{.wid = "a/b", .labels = {"blue"}, .running = 2}};
+  http_server server_{with_worker()};
   std::optional<client> client_;
 };
 
@@ -91,6 +111,20 @@ TEST_F(ClientGroups, ReportsProgressAndLogs) {
   ASSERT_EQ(page.lines.size(), 1U);
   EXPECT_EQ(page.lines[0].text, "two");
   EXPECT_EQ(c().report({id, 1}, {}).error().code, error_code::lease_lost);
+}
+
+TEST_F(ClientGroups, ShowsFaktorysWorkersAndTellsThem) {
+  const auto page = got(c().faktory_workers());
+  ASSERT_EQ(page.workers.size(), 1U);
+  EXPECT_EQ(page.workers[0].labels, std::vector<std::string>{"blue"});
+  EXPECT_EQ(page.workers[0].running, 2U);
+  EXPECT_EQ(page.cursor, "a/b");
+  EXPECT_TRUE(got(c().faktory_workers(*page.cursor)).workers.empty());
+  EXPECT_EQ(got(c().tell_faktory_worker("a/b", worker_state::quiet)).state, worker_state::quiet);
+  EXPECT_EQ(got(c().tell_faktory_worker("a/b", worker_state::terminate)).state,
+            worker_state::terminate);
+  EXPECT_EQ(c().tell_faktory_worker("nobody", worker_state::quiet).error().code,
+            error_code::not_found);
 }
 
 TEST_F(ClientGroups, PullsEventsPageByPage) {

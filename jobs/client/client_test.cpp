@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/client/testing/scripted_server.hpp"
+#include "jobs/http/testing/scripted_server.hpp"
 #include "jobs/json/codec.hpp"
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/event.hpp"
@@ -18,7 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using sluice::testing::eventually;
 using testing::answer;
-using testing::request;
+using testing::received;
+using testing::reply_bytes;
 using testing::scripted_server;
 
 client open(const scripted_server& server, client_options o = {}) {
@@ -26,7 +27,7 @@ client open(const scripted_server& server, client_options o = {}) {
   return client::open(std::move(o)).value();
 }
 
-std::string problem(error_code code, int status, std::string message, job_id about = 0) {
+reply_bytes problem(error_code code, int status, std::string message, job_id about = 0) {
   const json::problem p{.status = status, .title = "Title", .why = {code, message, about}};
   return answer(status, json::to_json(p), "Content-Type: application/problem+json\r\n");
 }
@@ -34,7 +35,7 @@ std::string problem(error_code code, int status, std::string message, job_id abo
 // ---- requests and answers
 
 TEST(Client, PushesAJobAndReadsTheReceipt) {
-  const scripted_server server([](const request&) { return answer(201, R"({"id":42})"); });
+  const scripted_server server([](const received&) { return answer(201, R"({"id":42})"); });
   auto c = open(server, {.user_agent = "test/1"});
   const job_spec spec{.queue = "mail",
                       .kind = "welcome",
@@ -47,13 +48,13 @@ TEST(Client, PushesAJobAndReadsTheReceipt) {
   const auto sent = server.requests().at(0);
   EXPECT_EQ(sent.method, "POST");
   EXPECT_TRUE(sent.target.starts_with("/v1/jobs?wait=")) << sent.target;
-  EXPECT_NE(sent.head.find("User-Agent: test/1\r\n"), std::string::npos);
-  EXPECT_NE(sent.head.find("Content-Type: application/json\r\n"), std::string::npos);
+  EXPECT_EQ(sent.header("user-agent"), "test/1");
+  EXPECT_EQ(sent.header("content-type"), "application/json");
   EXPECT_EQ(json::read<job_spec>(sent.body).value(), spec);
 }
 
 TEST(Client, ReadsDuplicatesAndWhatWasDropped) {
-  const scripted_server server([](const request& r) {
+  const scripted_server server([](const received& r) {
     return r.number == 1 ? answer(200, R"({"id":41,"duplicate":true})")
                          : answer(202, R"({"dropped":true})");
   });
@@ -65,7 +66,7 @@ TEST(Client, ReadsDuplicatesAndWhatWasDropped) {
 }
 
 TEST(Client, PushesManyAndReadsOneResultForEach) {
-  const scripted_server server([](const request&) {
+  const scripted_server server([](const received&) {
     return answer(200, R"({"accepted":1,"results":[{"id":1},{"error":{"code":"queue_full",)"
                        R"("message":"full"}}]})");
   });
@@ -81,7 +82,7 @@ TEST(Client, PushesManyAndReadsOneResultForEach) {
 }
 
 TEST(Client, GivesEveryOneOfManyTheErrorOfTheWhole) {
-  const scripted_server server([](const request& r) {
+  const scripted_server server([](const received& r) {
     return r.number == 1 ? problem(error_code::disk_full, 507, "no room")
                          : answer(200, R"({"accepted":1,"results":[{"id":1}]})");
   });
@@ -98,7 +99,7 @@ TEST(Client, GivesEveryOneOfManyTheErrorOfTheWhole) {
 TEST(Client, LeasesExtendsAcksFailsAndReleases) {
   const std::string job = R"({"id":7,"queue":"q","kind":"k","args":[1],"state":"running",)"
                           R"("attempts":1,"created_at":"2026-01-01T00:00:00.000Z")";
-  const scripted_server server([&](const request& r) -> std::optional<std::string> {
+  const scripted_server server([&](const received& r) -> reply_bytes {
     if (r.target == "/v1/leases") {
       return answer(200, R"({"jobs":[)" + job +
                              R"(,"lease":99,"attempt":2,)"
@@ -145,7 +146,7 @@ TEST(Client, LeasesExtendsAcksFailsAndReleases) {
 
 TEST(Client, AsksAboutJobsAndQueues) {
   const std::string job = R"({"id":7,"queue":"q","kind":"k","args":1,"state":"done"})";
-  const scripted_server server([&](const request& r) -> std::optional<std::string> {
+  const scripted_server server([&](const received& r) -> reply_bytes {
     if (r.target == "/v1/jobs/7" && r.method == "DELETE") return answer(204, "");
     if (r.target.starts_with("/v1/jobs/7")) return answer(200, job);
     if (r.target.starts_with("/v1/jobs?")) {
@@ -180,7 +181,7 @@ TEST(Client, AsksAboutJobsAndQueues) {
 }
 
 TEST(Client, SaysWhetherTheServerTakesPushes) {
-  const scripted_server server([](const request& r) {
+  const scripted_server server([](const received& r) {
     return r.number == 1 ? answer(200, R"({"status":"ok"})")
                          : problem(error_code::disk_full, 503, "the disk is full");
   });
@@ -195,7 +196,7 @@ TEST(Client, SaysWhetherTheServerTakesPushes) {
 
 TEST(Client, TurnsLeaseTimesIntoItsOwn) {
   manual_time time;  // 2026-01-01T00:00:00Z; the server believes that it is an hour later
-  const scripted_server server([](const request&) {
+  const scripted_server server([](const received&) {
     return answer(200, R"({"leased_until":"2026-01-01T01:01:00.000Z"})",
                   "Date: Thu, 01 Jan 2026 01:00:00 GMT\r\n");
   });
@@ -212,7 +213,7 @@ TEST(Client, GivesTheServersErrorsAsTheyAre) {
       error_code::queue_full, error_code::shutting_down, error_code::overloaded,
       error_code::disk_full,  error_code::io_error,      error_code::locked,
       error_code::corrupt};
-  const scripted_server server([&](const request& r) {
+  const scripted_server server([&](const received& r) {
     return problem(all[r.number - 1], 409, "because of " + std::to_string(r.number), 17);
   });
   auto c = open(server);
@@ -226,13 +227,13 @@ TEST(Client, GivesTheServersErrorsAsTheyAre) {
 }
 
 TEST(Client, CallsNonsenseUnavailableAndSaysWhat) {
-  std::vector<std::string> nonsense = {
+  const std::vector<reply_bytes> nonsense = {
       answer(200, "<html>hello</html>"),    answer(200, ""),
       answer(500, "Internal Server Error"), answer(200, R"({"id":"seven"})"),
-      "SSH-2.0-OpenSSH_9.2\r\n\r\n",        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
-      std::string("\0\xFF\xFE", 3)};
-  const scripted_server server([&](const request& r) -> std::optional<std::string> {
-    if (r.number > 1) return std::nullopt;
+      {"SSH-2.0-OpenSSH_9.2\r\n\r\n"},      {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"},
+      {std::string("\0\xFF\xFE", 3)}};
+  const scripted_server server([&](const received& r) -> reply_bytes {
+    if (r.number > 1) return testing::no_answer();
     return nonsense[static_cast<std::size_t>(std::stoi(r.target.substr(9)))];
   });
   for (std::size_t i = 0; i < nonsense.size(); ++i) {
@@ -247,7 +248,7 @@ TEST(Client, CallsNonsenseUnavailableAndSaysWhat) {
 TEST(Client, NamesTheUrlAndTheCauseWhenThereIsNoServer) {
   std::string url;
   {
-    const scripted_server server([](const request&) { return std::nullopt; });
+    const scripted_server server([](const received&) { return testing::no_answer(); });
     url = server.url();
   }
   auto c = client::open({.url = url}).value();
@@ -260,7 +261,7 @@ TEST(Client, NamesTheUrlAndTheCauseWhenThereIsNoServer) {
 
 TEST(Client, RefusesAnAnswerThatIsTooLarge) {
   const scripted_server server(
-      [](const request&) { return answer(200, std::string(10'000, ' ')); });
+      [](const received&) { return answer(200, std::string(10'000, ' ')); });
   auto c = open(server, {.answer_bytes_max = 1000});
   const auto got = c.get(1);
   ASSERT_FALSE(got);
@@ -302,7 +303,7 @@ TEST(Client, FindsTheServerByTheEnvironment) {
 }
 
 TEST(Client, PutsThePrefixOfItsUrlBeforeEveryPath) {
-  const scripted_server server([](const request&) { return answer(200, R"({"queues":[]})"); });
+  const scripted_server server([](const received&) { return answer(200, R"({"queues":[]})"); });
   auto c = client::open({.url = server.url() + "/jobs"}).value();
   EXPECT_TRUE(c.queues());
   EXPECT_EQ(server.requests().at(0).target, "/jobs/v1/queues");

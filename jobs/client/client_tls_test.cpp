@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "jobs/client/client.hpp"
-#include "jobs/client/testing/scripted_server.hpp"
 #include "jobs/http/http_server.hpp"
 #include "jobs/http/testing/certificates.hpp"
+#include "jobs/http/testing/scripted_server.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 
 namespace sluice::jobs {
@@ -105,7 +105,7 @@ TEST_F(ClientTls, DoesNotBelieveACertificateThatIsOver) {
 
 TEST_F(ClientTls, SaysWhenTheServerSpeaksNoTls) {
   testing::scripted_server plain(
-      [](const testing::request&) { return testing::answer(200, "{}"); });
+      [](const testing::received&) { return testing::answer(200, "{}"); });
   serve();
   std::string at = plain.url();
   at.replace(0, 4, "https");

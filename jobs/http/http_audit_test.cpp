@@ -45,6 +45,11 @@ class HttpAudit : public testing::HttpTest {
       lines_.lock()->push_back(
           {std::string(e.who), std::string(e.from), std::string(e.act), e.status});
     };
+    o.faktory = faktory_port{
+        .list = [](const std::string&, std::size_t) { return faktory_worker_page{}; },
+        .tell = [](const std::string& wid, worker_state what) -> std::optional<faktory_worker> {
+          return faktory_worker{.wid = wid, .state = what};
+        }};
     start(std::move(o));
     job_ = std::to_string(jobs().push({.queue = "q", .kind = "k"}).get().value().id);
     batch_ =
@@ -76,6 +81,8 @@ class HttpAudit : public testing::HttpTest {
         {"POST", "/v1/crons/c/resume", "", 200},
         {"POST", "/v1/crons/c/run", "", 200},
         {"DELETE", "/v1/crons/c", "", 204},
+        {"POST", "/v1/faktory/workers/w/quiet", "", 200},
+        {"POST", "/v1/faktory/workers/w/terminate", "", 200},
         // Those that came to nothing, too.
         {"DELETE", "/v1/crons/c", "", 404},
         {"POST", "/v1/jobs/999/cancel", "", 404},
@@ -107,6 +114,7 @@ class HttpAudit : public testing::HttpTest {
         {"GET", "/v1/batches/" + batch_ + "/graph", "", 200},
         {"GET", "/v1/crons", "", 200},
         {"GET", "/v1/crons/none", "", 404},
+        {"GET", "/v1/faktory/workers", "", 200},
         {"GET", "/v1/events?format=json", "", 200},
         {"GET", "/v1/stats", "", 200},
         {"GET", "/v1/openapi.json", "", 200},

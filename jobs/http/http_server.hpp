@@ -38,6 +38,7 @@
 
 #include "jobs/auth/token_set.hpp"
 #include "jobs/engine/engine.hpp"
+#include "jobs/http/faktory_port.hpp"
 #include "jobs/http/http_security.hpp"
 #include "jobs/model/result.hpp"
 #include "jobs/model/time.hpp"
@@ -63,6 +64,7 @@ struct http_server_options {
   std::function<void(const intrusion_notice&)> on_intrusion{};
   // Appends to what /metrics shows, in the same form.
   std::function<void(std::string& out)> more_metrics{};
+  std::optional<faktory_port> faktory{};  // none: Faktory's protocol is not spoken
 
   // Bounds on what one client can take.
   std::size_t connections_max = 10'000;

@@ -139,7 +139,7 @@ TEST(OpenApi, IsWellFormed) {
         in_path.insert("{" + text_of(o.at("name")) + "}");
       }
     }
-    for (const std::string variable : {"{id}", "{name}"}) {
+    for (const std::string variable : {"{id}", "{name}", "{wid}"}) {
       EXPECT_EQ(in_path.contains(variable), r.path.find(variable) != std::string_view::npos);
     }
     const bj::object& responses = op->at("responses").as_object();
@@ -181,6 +181,8 @@ TEST(OpenApi, NamesTheParametersThatTheRoutesTake) {
         if (const auto at = target.find("{name}"); at != std::string::npos) {
           target.replace(at, 6, "x");
         }
+        if (const auto at = target.find("{wid}"); at != std::string::npos)
+          target.replace(at, 5, "x");
         const std::string body = r.body == http::body_rule::none ? "" : "{}";
         const auto r400 = ask(http::to_string(r.method), target + "?no_such=1", body);
         const std::string why = problem_of(r400, 400, error_code::invalid);
@@ -388,6 +390,17 @@ TEST(OpenApi, DescribesWhatIsAnswered) {
                     .text = "x"};
   expect_answer("Event", e);
   expect_answer("EventPage", event_page{{e}, 1, 2, true});
+  const faktory_worker worker{.wid = "w",
+                              .hostname = "h",
+                              .pid = 1,
+                              .labels = {"l"},
+                              .state = worker_state::quiet,
+                              .rss_kb = 1,
+                              .since = {5},
+                              .last_beat = {5},
+                              .running = 1};
+  expect_answer("FaktoryWorker", worker);
+  expect_answer("FaktoryWorkerPage", faktory_worker_page{{worker}, "w"});
   expect_answer("Stats", engine_stats{});
   expect_answer("Problem", json::problem{404, "t", {error_code::not_found, "m", 5}});
 }
@@ -424,6 +437,7 @@ TEST(OpenApi, ListsEveryWord) {
   EXPECT_EQ(words_of("JobState"), all_words(job_state::cancelled));
   EXPECT_EQ(words_of("EventType"), all_words(event_type::cron_ran));
   EXPECT_EQ(words_of("BatchState"), all_words(batch_state::failed));
+  EXPECT_EQ(words_of("WorkerState"), all_words(worker_state::terminate));
   EXPECT_EQ(words_of("When"), all_words(after_when::failure));
   names codes;
   for (unsigned i = 0; i < 64; ++i) {

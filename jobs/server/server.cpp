@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "jobs/json/text.hpp"
 #include "jobs/server/descriptor_shares.hpp"
 #include "jobs/server/detail/server_impl.hpp"
+#include "jobs/server/shell_word.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 #include "jobs/store/sqlite/sqlite_store.hpp"
 
@@ -92,18 +92,6 @@ queue_counts sum_of(const std::vector<queue_info>& queues) {
     sum.dead += q.counts.dead;
   }
   return sum;
-}
-
-// As one word of a shell's line.
-std::string for_shell(std::string_view word) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("/._-+@%:,=").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string(word);
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 std::string_view loss_of(const server_options& o) {
@@ -188,6 +176,15 @@ http_server_options server::impl::http_options() {
     });
     write_protocol_metrics(out);
   };
+  if (faktory_ != nullptr) {
+    jobs::faktory_port& port = o.faktory.emplace();
+    port.list = [this](const std::string& after, std::size_t limit) {
+      return faktory_->workers(after, limit);
+    };
+    port.tell = [this](const std::string& wid, worker_state what) {
+      return faktory_->tell(wid, what);
+    };
+  }
   o.on_intrusion = [this](const intrusion_notice& n) {
     log_.warn("tokens that are not known", {{"times", n.times}, {"from", n.from}});
   };
@@ -337,7 +334,7 @@ void server::impl::stop() {
 }
 
 std::string server::impl::banner(std::string_view program) const {
-  const std::string sluice = for_shell(program);
+  const std::string sluice = shell_word(program);
   const queue_counts sum = sum_of(engine_->queues());
   const std::string at = url();
   const std::string flag = address() == listen_address{} ? "" : " --url " + at;

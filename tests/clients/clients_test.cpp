@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "jobs/cli/testing/program.hpp"
-#include "jobs/engine/engine.hpp"
-#include "jobs/net/testing/socket_wire.hpp"
-#include "jobs/protocol/faktory/faktory_server.hpp"
-#include "jobs/store/memory/memory_store.hpp"
+#include "jobs/client/client.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
 namespace sluice::jobs {
@@ -113,33 +110,36 @@ TEST(Clients, FaktoryWorkerEndsWhenTheServerShutsDown) {
 }
 
 TEST(Clients, FaktoryWorkerGoesQuietAndEndsWhenItIsTold) {
-  auto engine = engine::open(make_memory_store());
-  ASSERT_TRUE(engine);
-  faktory_options o;
-  o.wire.listen = {{.port = 0}};
-  faktory_server server(std::move(o));
-  const auto ports = server.start(**engine);
-  ASSERT_TRUE(ports) << ports.error().message;
-  {
-    script worker("faktory_worker.js", ports->front(), {"quiet"});
-    worker.wait_for("working");
-    EXPECT_TRUE(server.quiet(""));
-    worker.wait_for("quiet");
-    worker.wait_for("fetches no more");
-    testing::socket_wire producer(ports->front());
-    EXPECT_TRUE(producer.line().starts_with("+HI "));
-    producer.send(
-        "HELLO {\"v\":2}\r\nPUSH {\"jid\":\"quick-one\",\"jobtype\":\"quick\",\"args\":[]}\r\n");
-    EXPECT_EQ(producer.line(), "+OK");
-    EXPECT_EQ(producer.line(), "+OK");
-    EXPECT_TRUE(server.terminate(""));
-    worker.wait_for("terminate");
-    const ended end = worker.wait();
-    EXPECT_EQ(end.code, 0) << end.out << end.err;
-    EXPECT_EQ(end.out.find("quick\n"), std::string::npos) << "it took a job after quiet";
-  }
-  server.stop();
-  (*engine)->stop();
+  const temporary_folder folder;
+  server_program server(folder, {"--faktory", ":0"});
+  client http = client::open({.url = server.url()}).value();
+  script worker("faktory_worker.js", server.port_for("faktory"), {"quiet"});
+  worker.wait_for("working");
+  const auto before = http.faktory_workers();
+  ASSERT_TRUE(before) << before.error().message;
+  ASSERT_EQ(before->workers.size(), 1U);
+  const std::string wid = before->workers[0].wid;
+  EXPECT_EQ(before->workers[0].running, 1U);
+  EXPECT_EQ(before->workers[0].pid, worker.pid());
+  EXPECT_FALSE(before->workers[0].hostname.empty());
+
+  const auto quiet = http.tell_faktory_worker(wid, worker_state::quiet);
+  ASSERT_TRUE(quiet) << quiet.error().message;
+  worker.wait_for("quiet");
+  worker.wait_for("fetches no more");
+  const auto pushed = http.push({.kind = "quick", .args = {"[]"}});
+  ASSERT_TRUE(pushed) << pushed.error().message;
+  EXPECT_EQ(http.faktory_workers()->workers.at(0).running, 1U) << "it goes on with what it has";
+
+  ASSERT_TRUE(http.tell_faktory_worker(wid, worker_state::terminate));
+  worker.wait_for("terminate");
+  const ended end = worker.wait();
+  EXPECT_EQ(end.code, 0) << end.out << end.err;
+  EXPECT_EQ(end.out.find("quick\n"), std::string::npos) << "it took a job after quiet";
+  eventually([&] { return http.faktory_workers()->workers.empty(); }, "the worker to be gone");
+  EXPECT_EQ(http.get(pushed->id)->state, job_state::ready);
+  EXPECT_EQ(http.stats()->acked, 1U) << "it finished what it had";
+  EXPECT_EQ(server.stop().code, 0);
 }
 
 }  // namespace

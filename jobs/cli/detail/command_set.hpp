@@ -73,7 +73,7 @@ void add_job_options(CLI::App& c, job_spec& into);
 // The families.
 void add_beanstalkd_command(command_set& to);
 void add_job_commands(command_set& to);       // push, get, jobs, logs
-void add_work_commands(command_set& to);      // work
+void add_work_commands(command_set& to);      // work, workers
 void add_queue_commands(command_set& to);     // queues, plan
 void add_workflow_commands(command_set& to);  // batch, cron
 void add_watch_commands(command_set& to);     // stats, top, events

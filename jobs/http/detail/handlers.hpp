@@ -54,6 +54,11 @@ void pause_cron(call& c);
 void resume_cron(call& c);
 void run_cron(call& c);
 
+// Workers of Faktory's protocol.
+void list_faktory_workers(call& c);
+void quiet_faktory_worker(call& c);
+void terminate_faktory_worker(call& c);
+
 // What happens.
 void get_events(call& c);
 

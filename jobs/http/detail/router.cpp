@@ -53,6 +53,11 @@ constexpr auto all_routes = std::to_array<route>({
     {m::post, "/v1/crons/{name}/pause", b::none, w::refused, pause_cron, a::admin},
     {m::post, "/v1/crons/{name}/resume", b::none, w::refused, resume_cron, a::admin},
     {m::post, "/v1/crons/{name}/run", b::none, w::refused, run_cron, a::admin},
+    {m::get, "/v1/faktory/workers", b::none, w::answered, list_faktory_workers, a::read},
+    {m::post, "/v1/faktory/workers/{wid}/quiet", b::none, w::refused, quiet_faktory_worker,
+     a::admin},
+    {m::post, "/v1/faktory/workers/{wid}/terminate", b::none, w::refused, terminate_faktory_worker,
+     a::admin},
     {m::get, "/v1/events", b::none, w::refused, get_events, a::read},
     {m::get, "/v1/stats", b::none, w::refused, get_stats, a::read},
     {m::get, "/v1/openapi.json", b::none, w::refused, get_openapi, a::read},
@@ -70,7 +75,7 @@ std::string_view take_segment(std::string_view& path) {
   return segment;
 }
 
-// Whether a path has the form of a route; what stands for {id} and {name}.
+// Whether a path has the form of a route; what stands for {id}, {name} and {wid}.
 bool matches(std::string_view pattern, std::string_view path, std::string_view& variable) {
   while (!pattern.empty() && !path.empty()) {
     const std::string_view wanted = take_segment(pattern);
@@ -100,10 +105,13 @@ bool read_variable(const route& r, std::string_view text, routed& into) {
                   std::string(text.substr(0, 64)) + "': ids are whole numbers";
     return false;
   }
-  if (r.path.find("{name}") == std::string_view::npos) return true;
+  const bool is_wid = r.path.find("{wid}") != std::string_view::npos;
+  if (!is_wid && r.path.find("{name}") == std::string_view::npos) return true;
   auto name = percent_decode(text, false);
-  const auto valid = name ? validate_queue_name(*name)
-                          : void_result(error{error_code::invalid, "bad %-escape in the path"});
+  // A wid is whatever its worker calls itself.
+  const auto valid = !name    ? void_result(error{error_code::invalid, "bad %-escape in the path"})
+                     : is_wid ? void_result(done{})
+                              : validate_queue_name(*name);
   if (!valid) {
     into.status = status_of(valid.error().code);
     into.detail = valid.error().message;

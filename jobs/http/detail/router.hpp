@@ -31,7 +31,7 @@ struct call {
   std::string_view body;
   ticket to;
   job_id id = 0;       // of a path with {id}
-  std::string name{};  // of a path with {name}
+  std::string name{};  // of a path with {name} or {wid}
   identity who{};      // asks
 };
 
