@@ -198,4 +198,9 @@ std::size_t manual_clock::pending() const noexcept {
   return state_->timers.size();
 }
 
+time_point manual_clock::earliest() const noexcept {
+  const std::lock_guard hold(state_->mutex);
+  return state_->timers.empty() ? time_point::max() : state_->timers.earliest();
+}
+
 }  // namespace sluice

@@ -104,6 +104,8 @@ class manual_clock final : public clock {
   // One thread advances at a time.
   void advance(std::chrono::nanoseconds by);
   std::size_t pending() const noexcept;  // timers armed: lets a test wait until someone waits
+  // When the next of them is due, or the latest time there is: lets a test stop at each of them.
+  time_point earliest() const noexcept;
 
  private:
   struct state;

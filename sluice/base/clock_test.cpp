@@ -425,6 +425,20 @@ TEST(ClockDeathTest, DisarmingOnAnotherClockSaysSo) {
       "sluice::timer: expected to be disarmed on its own clock");
 }
 
+TEST(ManualClock, SaysWhenTheNextTimerIsDue) {
+  manual_clock clock;
+  EXPECT_EQ(clock.earliest(), time_point::max());
+  alarm_timer late;
+  alarm_timer soon;
+  ASSERT_TRUE(clock.arm(late, clock.now() + 5s));
+  ASSERT_TRUE(clock.arm(soon, clock.now() + 2s));
+  EXPECT_EQ(clock.earliest(), clock.now() + 2s);
+  clock.advance(2s);
+  EXPECT_EQ(clock.earliest(), clock.now() + 3s);
+  EXPECT_TRUE(clock.disarm(late));
+  EXPECT_EQ(clock.earliest(), time_point::max());
+}
+
 TEST(ClockDeathTest, TimeThatMovesBackwardsSaysSo) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(

@@ -21,7 +21,8 @@
 // O(log n). `after` is two allocations, `every` that of a spawned task. A million of them: the test
 // AMillionSleepersFireInOrder prints time and memory.
 //
-//     if (!co_await sleep_for(100ms)) co_return;           // asked to stop
+//     const status slept = co_await sleep_for(100ms);      // named, for g++ 12: see task.hpp
+//     if (!slept) co_return;                               // asked to stop
 //     after(1s).via(pool).then([] { refresh(); });
 //     auto ticking = every(10s, pool, [] { report(); });
 //     ticking.cancel();

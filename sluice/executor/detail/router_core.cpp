@@ -6,24 +6,12 @@
 #include <mutex>
 #include <utility>
 
+#include "sluice/base/rendezvous.hpp"
+
 namespace sluice::detail {
 namespace {
 
 constexpr const char* type = "sluice::router";
-
-// Spreads any 64 bits evenly over all of them.
-std::uint64_t mix(std::uint64_t bits) noexcept {
-  bits += 0x9e3779b97f4a7c15ULL;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
-  return bits ^ (bits >> 31);
-}
-
-// Rendezvous hashing: a key belongs to the member that bids most for it. So a newcomer takes only
-// the keys that it bids most for, and those of one that leaves are spread over all the others.
-std::uint64_t bid(std::uint64_t member, std::uint64_t key) noexcept {
-  return mix(key ^ mix(member));
-}
 
 // The handlers that the calling thread is in, the innermost first.
 struct handling {
@@ -325,7 +313,8 @@ bool router_core::is_held(std::uint64_t key, const member& by) const noexcept {
 
 routed* router_core::first_free(member& m) const noexcept {
   if (m.count_ == 0) return nullptr;
-  if (held_.empty()) [[likely]] return &m.inbox_.front();
+  if (held_.empty()) [[likely]]
+    return &m.inbox_.front();
   routed* found = nullptr;
   m.inbox_.for_each([&](routed& each) {
     if (found == nullptr && !is_held(each.key, m)) found = &each;
@@ -370,7 +359,8 @@ bool router_core::begin(member& m, routed_ptr& item, aftermath& after) noexcept 
   m.busy_ = true;
   m.key_ = item->key;
   queued_.store(queued_.load(relaxed) - 1, relaxed);
-  if (!producers_.empty()) [[unlikely]] serve_producers(after);
+  if (!producers_.empty()) [[unlikely]]
+    serve_producers(after);
   dismiss_if_drained(after);
   return true;
 }

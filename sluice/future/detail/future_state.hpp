@@ -27,11 +27,11 @@
 #include <utility>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/base/block_memory.hpp"
 #include "sluice/base/per_thread.hpp"
 #include "sluice/base/work.hpp"
 #include "sluice/executor/executor.hpp"
 #include "sluice/future/detail/cancel_node.hpp"
-#include "sluice/future/detail/state_memory.hpp"
 #include "sluice/future/settled.hpp"
 #include "sluice/sync/waiter.hpp"
 
@@ -59,8 +59,8 @@ class state_base : public continuation {
   bool attach(continuation& next) noexcept {
     auto expected = empty;
     // release: the producer sees the continuation whole; acquire: we see the result.
-    return word_.compare_exchange_strong(expected, reinterpret_cast<std::uintptr_t>(&next),
-                                         acq_rel, acquire);
+    return word_.compare_exchange_strong(expected, reinterpret_cast<std::uintptr_t>(&next), acq_rel,
+                                         acquire);
   }
   // acquire: pairs with the release of the producer, whose result is then seen.
   bool is_ready() const noexcept { return word_.load(acquire) == ready; }
@@ -76,7 +76,8 @@ class state_base : public continuation {
   state_base* publish() noexcept {
     // acquire: pairs with the release in attach.
     const auto seen = word_.load(acquire);
-    if (is_continuation(seen)) [[likely]] return to_continuation(seen)->arrived(*this);
+    if (is_continuation(seen)) [[likely]]
+      return to_continuation(seen)->arrived(*this);
     return publish_slowly(seen);
   }
   // Producer, before the result: the continuation, if it is attached already.

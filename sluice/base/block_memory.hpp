@@ -1,12 +1,17 @@
 #pragma once
 
-// Memory for the states of futures: each thread keeps the blocks it gave back, up to a bound, and
-// takes them again. A chain of futures is built and torn down on few threads, and its states have
-// few sizes, so nearly every state is one that was just given back.
+// Memory for small things that are made and gone in great number, such as the states of futures
+// and the messages of actors: each thread keeps the blocks it gave back, up to a bound, and takes
+// them again. They have few sizes and come and go on few threads, so nearly every block is one that
+// was just given back.
 //
-// Bounded: at most `kept_max` blocks of a size up to 256 bytes on a thread; the rest, and what is
-// larger, goes to operator new and delete. A thread frees what it keeps when it ends. Under a
-// sanitizer nothing is kept, so that it sees every use after free.
+// Where blocks are taken on one thread and given back on another, as messages are, they travel back
+// in whole magazines of `magazine_blocks` through a depot that all threads share: one lock for so
+// many blocks.
+//
+// Bounded: two magazines of each size up to 256 bytes on a thread, and `depot_magazines` in the
+// depot; the rest, and what is larger, goes to operator new and delete. A thread frees what it
+// keeps when it ends. Under a sanitizer nothing is kept, so that it sees every use after free.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +19,7 @@
 
 #include "sluice/base/per_thread.hpp"
 
-namespace sluice::detail {
+namespace sluice {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool keeps_blocks = false;
@@ -31,15 +36,17 @@ inline constexpr bool keeps_blocks = true;
 
 inline constexpr std::size_t block_unit = 16;
 inline constexpr std::size_t block_sizes = 16;  // 16, 32, ... 256 bytes
-inline constexpr std::uint32_t kept_max = 1024;
+inline constexpr std::uint32_t magazine_blocks = 512;
+inline constexpr std::uint32_t depot_magazines = 32;
 
 struct kept_blocks {
   struct block {
     block* next;
   };
   struct {
-    block* first;
-    std::uint32_t count;
+    block* first;         // taken from, given to
+    std::uint32_t count;  // of those
+    block* spare;         // a whole magazine, or null
   } of_size[block_sizes];
   // 0 nothing kept yet; 1 keeps; 2 the thread is ending
   std::uint32_t stage;
@@ -47,6 +54,9 @@ struct kept_blocks {
 extern constinit thread_local kept_blocks this_thread_keeps;
 
 bool begin_to_keep() noexcept;
+// None is at hand, or no more can be kept there.
+void* take_block_from_others(std::size_t size);
+void give_block_to_others(void* at, std::size_t size) noexcept;
 
 SLUICE_PER_THREAD inline void* take_block(std::size_t bytes) {
   const auto size = (bytes - 1) / block_unit;
@@ -58,7 +68,7 @@ SLUICE_PER_THREAD inline void* take_block(std::size_t bytes) {
       --kept.count;
       return taken;
     }
-    return ::operator new((size + 1) * block_unit);
+    return take_block_from_others(size);
   }
   return ::operator new(bytes);
 }
@@ -68,13 +78,14 @@ SLUICE_PER_THREAD inline void give_block(void* at, std::size_t bytes) noexcept {
   if (keeps_blocks && size < block_sizes) [[likely]] {
     auto& mine = this_thread_keeps;
     auto& kept = mine.of_size[size];
-    if (kept.count < kept_max && (mine.stage == 1 || begin_to_keep())) [[likely]] {
+    if (kept.count < magazine_blocks && mine.stage == 1) [[likely]] {
       kept.first = ::new (at) kept_blocks::block{kept.first};
       ++kept.count;
       return;
     }
+    return give_block_to_others(at, size);
   }
   ::operator delete(at);
 }
 
-}  // namespace sluice::detail
+}  // namespace sluice

@@ -1,0 +1,46 @@
+#include "sluice/base/rendezvous.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+std::uint64_t owner_of(std::uint64_t key, std::uint64_t owners) {
+  std::uint64_t best = 1;
+  for (std::uint64_t o = 2; o <= owners; ++o) {
+    if (bid(o, key) > bid(best, key)) best = o;
+  }
+  return best;
+}
+
+TEST(rendezvous_test, OwnersHaveAboutTheSameNumberOfKeys) {
+  std::vector<int> keys_of(6);
+  for (std::uint64_t key = 0; key < 5000; ++key) ++keys_of[owner_of(key, 5)];
+  for (std::uint64_t o = 1; o <= 5; ++o) {
+    EXPECT_GT(keys_of[o], 850) << o;
+    EXPECT_LT(keys_of[o], 1150) << o;
+  }
+}
+
+TEST(rendezvous_test, ANewcomerTakesKeysAndNobodyElseDoes) {
+  for (std::uint64_t key = 0; key < 1000; ++key) {
+    const std::uint64_t before = owner_of(key, 4);
+    const std::uint64_t after = owner_of(key, 5);
+    EXPECT_TRUE(after == before || after == 5) << key;
+  }
+}
+
+TEST(rendezvous_test, NoTwoOwnersBidTheSameForAKey) {
+  for (std::uint64_t key = 0; key < 50; ++key) {
+    std::set<std::uint64_t> bids;
+    for (std::uint64_t o = 0; o < 100; ++o) bids.insert(bid(o, key));
+    EXPECT_EQ(bids.size(), 100U);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
