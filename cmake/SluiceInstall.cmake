@@ -7,6 +7,11 @@ function(sluice_install)
   install(TARGETS sluice_all EXPORT sluice_targets)
   install(EXPORT sluice_targets NAMESPACE sluice:: FILE sluiceTargets.cmake
     DESTINATION "${folder}")
+  get_property(has_inner_modules GLOBAL PROPERTY SLUICE_HAS_INNER_MODULES)
+  if(has_inner_modules)
+    install(EXPORT sluice_inner_targets NAMESPACE sluice:: FILE sluiceInnerTargets.cmake
+      DESTINATION "${folder}")
+  endif()
   if(SLUICE_BUILD_JOBS)
     install(EXPORT sluice_jobs_targets NAMESPACE sluice:: FILE sluiceJobsTargets.cmake
       DESTINATION "${folder}")

@@ -47,10 +47,10 @@ function(sluice_read_layers file)
   set(SLUICE_LAYERS "${modules}" PARENT_SCOPE)
 endfunction()
 
-# Where the files of a module are: a row with a path is a folder of the root, any other one of
-# sluice/.
+# Where the files of a module are: a row that begins with jobs/ is a folder of the root, any other
+# one of sluice/.
 function(sluice_module_folder module out)
-  if(module MATCHES "/")
+  if(module MATCHES "^jobs/")
     set(${out} "${module}" PARENT_SCOPE)
   else()
     set(${out} "sluice/${module}" PARENT_SCOPE)

@@ -20,7 +20,8 @@ include_guard(GLOBAL)
 # Gives the target sluice::<name> (a header-only target when there are no sources; a path's slashes
 # become underscores), the test program sluice_<name>_test when there are tests, and the installed
 # library and headers. What is below jobs/ goes into an export set of its own, since it needs other
-# libraries to link to: a program that uses the queues must not have to have those.
+# libraries to link to: a program that uses the queues must not have to have those. So does a module
+# of the library that is inside another one, as actor/sqlite.
 function(sluice_module)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NOT_INSTALLED" "NAME"
     "HEADERS;SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES;TEST_DEPENDS")
@@ -52,6 +53,9 @@ function(sluice_module)
     set(export sluice_targets)
     if(arg_NAME MATCHES "^jobs/")
       set(export sluice_jobs_targets)
+    elseif(arg_NAME MATCHES "/")
+      set(export sluice_inner_targets)
+      set_property(GLOBAL PROPERTY SLUICE_HAS_INNER_MODULES ON)
     endif()
     install(TARGETS ${target} EXPORT ${export}
       ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"

@@ -1,0 +1,529 @@
+// Messages in, turns, senders that wait.
+#include "sluice/actor/detail/cell.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sluice/actor/detail/cell_extra.hpp"
+#include "sluice/actor/detail/room_wait.hpp"
+#include "sluice/actor/detail/system_core.hpp"
+#include "sluice/actor/detail/told_wait.hpp"
+#include "sluice/base/check.hpp"
+#include "sluice/base/per_thread.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice::detail {
+namespace {
+
+constinit thread_local cell* current_cell = nullptr;
+constinit thread_local const in_turn* innermost = nullptr;
+
+// What this thread is in the middle of handling, where somebody observes it.
+struct handling {
+  const cell* by = nullptr;
+  message_mark on{};
+};
+constinit thread_local handling current_handling{};
+
+}  // namespace
+
+in_turn::in_turn(cell& c) noexcept : of(c), around(std::exchange(innermost, this)) {
+  current_cell = &c;
+}
+in_turn::~in_turn() {
+  innermost = around;
+  current_cell = around == nullptr ? nullptr : &around->of;
+}
+
+bool cell::is_in_turn_here() const noexcept {
+  for (const in_turn* at = innermost; at != nullptr; at = at->around) {
+    if (&at->of == this) return true;
+  }
+  return false;
+}
+
+cell* cell::current() noexcept {
+  return current_cell;
+}
+
+message_mark cell::current_mark() noexcept {
+  return current_handling.by == current_cell ? current_handling.on : message_mark{};
+}
+
+cell::cell(system_core& system, cell* parent, executor& on, const actor_options& o)
+    : capacity_(o.mailbox.capacity),
+      overflow_(o.mailbox.overflow),
+      per_turn_(static_cast<std::uint16_t>(std::clamp<std::uint32_t>(o.per_turn, 1, 65'535))),
+      on_(&on),
+      system_(system),
+      parent_(parent),
+      id_(parent == nullptr ? 0 : system.next_id()) {
+  check(capacity_ > 0, "sluice::actor", "a mailbox with room for one message at least");
+  check(overflow_ != overflow::caller_runs, "sluice::actor",
+        "a mailbox that does not run messages on the sender's thread (caller_runs)");
+  // Those that drop what is inside must find it there.
+  takes_all_ = overflow_ != overflow::drop_oldest && overflow_ != overflow::latest;
+}
+
+cell::~cell() = default;
+
+cell_extra& cell::extra() {
+  if (extra_ == nullptr) extra_ = std::make_unique<cell_extra>();
+  return *extra_;
+}
+
+std::string cell::name() const {
+  // Constant once there is one: extra_ may come later, but a name only at the beginning.
+  if (has_name_) return extra_->name;
+  return std::string(type()) + "-" + std::to_string(id_);
+}
+
+std::size_t cell::queued() const noexcept {
+  const std::lock_guard hold(guard_);
+  if (over_.load(relaxed)) return 0;       // written under the guard
+  return counted_ - begun_.load(acquire);  // acquire: pairs with the release in `begin`
+}
+
+std::size_t cell::load() const noexcept {
+  const std::lock_guard hold(guard_);
+  // acquire: pairs with the release in `begin`
+  return counted_ - begun_.load(acquire) + (scheduled_ ? 1 : 0);
+}
+
+std::size_t cell::waiting() const noexcept {
+  const std::lock_guard hold(guard_);
+  return room_.size();
+}
+
+// ---- in
+
+void cell::append(envelope& e) noexcept {
+  lanes_[static_cast<std::size_t>(e.ops->in_lane)].push_back(e);
+  if (e.ops->in_lane == lane::urgent) poked_.store(true, relaxed);  // read again under guard_
+}
+
+cell::offered cell::offer(envelope& e) noexcept {
+  if (closed_) return {status::closed, false, nullptr};
+  if (!has_room() || !room_.empty()) [[unlikely]]
+    return offer_when_full(e);
+  ++counted_;
+  append(e);
+  return {status::ok, must_post(), nullptr};
+}
+
+cell::offered cell::offer_when_full(envelope& e) noexcept {
+  if (overflow_ == overflow::drop_newest) return {status::dropped, false, &e};
+  if (overflow_ != overflow::drop_oldest && overflow_ != overflow::latest) {
+    return {status::full, false, nullptr};
+  }
+  // What does not count against the bound is not dropped for what does.
+  envelope_list passed;
+  envelope* victim = nullptr;
+  for (const lane from : {lane::normal, lane::low, lane::urgent}) {
+    envelope_list& list = lanes_[static_cast<std::size_t>(from)];
+    if (overflow_ == overflow::latest) {
+      victim = list.pop_last_counted();
+    } else {
+      while (victim == nullptr && !list.empty()) {
+        envelope* const first = list.pop_front();
+        if (first->is_counted) {
+          victim = first;
+        } else {
+          passed.push_back(*first);
+        }
+      }
+      list.prepend(passed);
+    }
+    if (victim != nullptr) break;
+  }
+  if (victim == nullptr) return {status::dropped, false, &e};
+  append(e);
+  return {status::ok, must_post(), victim};
+}
+
+status cell::send(envelope& e, const wait_limits* limits) {
+  if (limits != nullptr && limits->stop.stop_requested()) return status::stopped;
+  actor_observer* const watching = system_.observer();
+  if (watching != nullptr) [[unlikely]] {
+    e.note = watching->sent(current_cell == nullptr ? 0 : current_cell->id_, id_, e.ops->type);
+  }
+  offered o;
+  {
+    const std::lock_guard hold(guard_);
+    o = offer(e);
+  }
+  if (o.must_post) on_->post(*this);
+  if (o.how == status::ok && o.victim == nullptr) [[likely]]
+    return status::ok;
+  return sent_slowly(e, o.how, o.victim, limits);
+}
+
+// There was no room, or nobody.
+status cell::sent_slowly(envelope& e, status::code how, envelope* victim,
+                         const wait_limits* limits) {
+  if (victim != nullptr) lose(*victim, loss::dropped);
+  if (how == status::full && limits != nullptr && overflow_ == overflow::block &&
+      !is_in_turn_here()) {
+    told_wait told;
+    told.begin(*this, actor_wait::room);
+    how = block_on(room_wait(*this, e), *limits);
+    told.end();
+  }
+  if (how != status::closed) return how;
+  if (comes_back_) {
+    if (const cell_ptr next = successor()) return next->send(e, limits);
+  }
+  if (!e.is_tried) system_.lost(*this, e, loss::ended);
+  return how;
+}
+
+cell_ptr cell::successor() {
+  return {};
+}
+
+bool cell::pass_on(envelope& e) {
+  const cell_ptr next = comes_back_ ? successor() : cell_ptr();
+  if (!next) return false;
+  (void)next->send_uncounted(e);
+  return true;
+}
+
+bool cell::send_uncounted(envelope& e) noexcept {
+  e.is_counted = false;
+  if (actor_observer* const watching = system_.observer()) {
+    e.note = watching->sent(current_cell == nullptr ? 0 : current_cell->id_, id_, e.ops->type);
+  }
+  bool taken = false;
+  bool post = false;
+  {
+    const std::lock_guard hold(guard_);
+    taken = !ends_;
+    if (taken) {
+      append(e);
+      post = must_post();
+    }
+  }
+  if (post) on_->post(*this);
+  if (taken) return true;
+  if (comes_back_) {
+    if (const cell_ptr next = successor()) return next->send_uncounted(e);
+  }
+  lose(e, loss::ended);
+  return false;
+}
+
+bool cell::post(work& item) noexcept {
+  bool must = false;
+  {
+    const std::lock_guard hold(guard_);
+    if (over_.load(relaxed)) return false;  // written under the guard
+    control_.push_back(item);
+    poked_.store(true, relaxed);  // read again under the guard
+    must = must_post();
+  }
+  if (must) on_->post(*this);
+  return true;
+}
+
+bool cell::call(unique_function<void()> f) {
+  auto* const item = new control_call(std::move(f));
+  if (post(*item)) return true;
+  item->discard();
+  return false;
+}
+
+void cell::lose(envelope& e, loss why) noexcept {
+  system_.lost(*this, e, why);
+  e.ops->drop(e, *this, why);
+}
+
+void cell::note_lost(const envelope& e) const noexcept {
+  system_.lost(*this, e, loss::ended);
+}
+
+void cell::retire_behaviour() {
+  cell_extra& x = extra();
+  // Kept until the handler that asks for it has returned: it may be one of its own.
+  x.old_behaviours.push_back(std::move(x.behaviours.back()));
+  x.behaviours.pop_back();
+  behaves_ = !x.behaviours.empty();
+}
+
+// ---- senders that wait
+
+bool room_wait::ready() const noexcept {
+  // relaxed: only a guess.
+  return to_.begun_.load(relaxed) != begun_before_;
+}
+
+bool room_wait::attempt() noexcept {
+  cell::offered o;
+  {
+    const std::lock_guard hold(to_.guard_);
+    o = to_.offer(letter_);
+    begun_before_ = to_.begun_.load(relaxed);
+  }
+  return settle(o);
+}
+
+bool room_wait::settle(const cell::offered& o) noexcept {
+  if (o.must_post) to_.on_->post(to_);
+  if (o.how == status::full) return false;
+  place_.how = o.how;
+  return true;
+}
+
+enlisted room_wait::enlist(waiter& who) noexcept {
+  cell::offered o;
+  {
+    const std::lock_guard hold(to_.guard_);
+    // Either the turn sees that somebody wants room when it has begun the next message, or that
+    // message is seen here. A turn that found the mailbox half full fences for each message; for
+    // another one the sender pays, and much more: that interrupts every processor.
+    to_.wanted_room_.store(true, seq_cst);
+    if (!to_.fences_) seam::heavy_barrier();
+    to_.begun_seen_ = to_.begun_.load(seq_cst);
+    o = to_.offer(letter_);
+    if (o.how == status::full) {
+      place_.letter = &letter_;
+      const enlisted joined = join(to_.room_, place_, who);
+      to_.wanted_room_.store(!to_.room_.empty(), relaxed);
+      return joined;
+    }
+    to_.wanted_room_.store(!to_.room_.empty(), relaxed);
+  }
+  (void)settle(o);
+  return enlisted::finished;
+}
+
+void room_wait::retract() noexcept {
+  const std::lock_guard hold(to_.guard_);
+  if (place_.linked()) place_.unlink();
+  to_.wanted_room_.store(!to_.room_.empty(), relaxed);
+}
+
+void cell::let_in() noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  begun_seen_ = begun_.load(relaxed);  // this turn's own
+  while (has_room()) {
+    auto* const first = claim_front<room_node>(room_);
+    if (first == nullptr) break;
+    ++counted_;
+    append(*first->letter);
+    first->how = status::ok;
+    wakes.add(*first->who);
+  }
+  wanted_room_.store(!room_.empty(), relaxed);
+}
+
+void cell::close_intake() noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(guard_);
+  closed_ = true;
+  while (auto* const first = claim_front<room_node>(room_)) {
+    first->how = status::closed;
+    wakes.add(*first->who);
+  }
+  wanted_room_.store(false, relaxed);
+}
+
+// ---- rest
+
+std::uint32_t cell::accepted() const noexcept {
+  const std::lock_guard hold(guard_);
+  return counted_;
+}
+
+bool cell::is_idle() const noexcept {
+  if (!may_take() || tasks_ > 0 || drains_ || !taken_.empty()) return false;
+  if (extra_ != nullptr && extra_->stashed > 0) return false;
+  const std::lock_guard hold(guard_);
+  return !has_messages();
+}
+
+bool cell::close_if_empty() noexcept {
+  if (mode_ != mode::running || drains_ || !taken_.empty()) return false;
+  const std::lock_guard hold(guard_);
+  if (has_messages() || !room_.empty()) return false;
+  closed_ = ends_ = true;
+  return true;
+}
+
+// ---- a turn
+
+void cell::run() noexcept {
+  if (has_something_to_tell()) return parent_->hear(*this);
+  turn();
+}
+
+void cell::turn() noexcept {
+  const in_turn here(*this);
+  if (mode_ != mode::running) [[unlikely]]
+    follow_parent();
+  for (std::uint32_t left = per_turn_;;) {
+    if (poked_.load(relaxed)) [[unlikely]]
+      attend();
+    if (has_something_to_tell()) [[unlikely]]
+      break;
+    if (extra_ != nullptr && !held_ && grant_floor()) continue;
+    if (!may_take() || left == 0) break;
+    envelope* const e = next();
+    if (e == nullptr) {
+      if (!drains_ || tasks_ > 0) break;  // what was begun is finished first
+      begin_stop(stop_how::drain);
+      continue;
+    }
+    --left;
+    begin(*e);
+    handle(*e);
+    if (extra_ != nullptr && tasks_ == 0) extra_->old_behaviours.clear();
+  }
+  if (!has_something_to_tell()) return leave();
+  if (parent_ == nullptr) {
+    system_.ended().set();
+  } else {
+    (void)parent_->post(*this);  // it lives as long as its children
+  }
+}
+
+// What control_ has, as long as there is any. From what it does the actor may have to tell its
+// parent something: then the rest is for later.
+void cell::attend() noexcept {
+  while (!has_something_to_tell()) {
+    work* item = nullptr;
+    {
+      const std::lock_guard hold(guard_);
+      if (control_.empty()) {
+        poked_.store(!lanes_[0].empty(), relaxed);
+        return;
+      }
+      item = &control_.pop_front();
+    }
+    item->run();
+  }
+}
+
+bool cell::grant_floor() noexcept {
+  if (extra_->floor.empty()) return false;
+  held_ = true;
+  extra_->floor.pop_front().run();
+  return true;
+}
+
+envelope* cell::next() noexcept {
+  const bool is_fair_turn = ++ticks_ % fair_turn == 0;
+  if (poked_.load(relaxed) && !is_fair_turn) [[unlikely]] {
+    const std::lock_guard hold(guard_);
+    envelope* const urgent = lanes_[0].pop_front();
+    if (urgent != nullptr) return urgent;
+  }
+  if (!is_fair_turn) {
+    if (envelope* const e = taken_.pop_front()) return e;
+  }
+  const std::lock_guard hold(guard_);
+  fences_ = counted_ - begun_.load(relaxed) >= capacity_ / 2;
+  if (is_fair_turn) {
+    if (envelope* const low = lanes_[2].pop_front()) return low;
+    if (envelope* const e = taken_.pop_front()) return e;
+  }
+  if (envelope* const urgent = is_fair_turn ? nullptr : lanes_[0].pop_front()) return urgent;
+  if (!lanes_[1].empty()) {
+    if (!takes_all_) return lanes_[1].pop_front();
+    taken_.prepend(lanes_[1]);
+    return taken_.pop_front();
+  }
+  if (envelope* const low = lanes_[2].pop_front()) return low;
+  return lanes_[0].pop_front();
+}
+
+void cell::begin(envelope& e) noexcept {
+  if (!e.is_counted) return;
+  const std::uint32_t now = begun_.load(relaxed) + 1;
+  if (fences_) {
+    begun_.store(now, seq_cst);  // and a full fence: pairs with that of a sender about to wait
+  } else {
+    begun_.store(now, sluice::release);  // release: pairs with the acquire in has_room
+    seam::light_barrier();               // pairs with the heavy one of such a sender
+  }
+  if (wanted_room_.load(seq_cst)) [[unlikely]]
+    let_in();
+}
+
+void cell::handle(envelope& e) noexcept {
+  actor_observer* const watching = system_.observer();
+  if (watching == nullptr) [[likely]] {
+    try {
+      e.ops->handle(*this, e);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    return;
+  }
+  const message_mark on{e.ops->type, e.note};
+  watching->begun(id_, on.type, on.note);
+  const handling before = std::exchange(current_handling, {this, on});
+  try {
+    e.ops->handle(*this, e);
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  current_handling = before;
+  if (!held_) watching->handled(id_, on.type, on.note);
+}
+
+void cell::leave() noexcept {
+  {
+    const std::lock_guard hold(guard_);
+    const bool has_more =
+        !control_.empty() ||
+        (may_take() && ((drains_ && tasks_ == 0) || !taken_.empty() || has_messages()));
+    if (!has_more) {
+      scheduled_ = false;
+      return;
+    }
+  }
+  on_->post(*this);
+}
+
+// ---- coroutines of handlers
+
+void cell::task_ended() noexcept {
+  --tasks_;
+  if (mode_ == mode::retiring || mode_ == mode::stopping) go_on_ending();
+}
+
+// While `handle` is still at it, that one tells the observer, when it has returned. Without a type
+// it was no message that had the floor.
+void cell::give_floor(const message_mark& on) noexcept {
+  held_ = false;
+  actor_observer* const watching = system_.observer();
+  if (watching == nullptr || current_handling.by == this || on.type.empty()) return;
+  watching->handled(id_, on.type, on.note);
+}
+
+void cell::tell_resumed(const message_mark& on) noexcept {
+  actor_observer* const watching = system_.observer();
+  if (watching == nullptr || current_handling.by == this) return;
+  watching->resumed(id_, on.type, on.note);
+}
+
+void cell::wait_for_floor(work& item) {
+  extra().floor.push_back(item);
+}
+
+const std::stop_token& cell::task_token() {
+  cell_extra& x = extra();
+  if (!x.stop.stop_possible()) {
+    x.stop = std::stop_source();
+    x.token = x.stop.get_token();
+  }
+  return x.token;
+}
+
+void cell::unstash(envelope_list& those) noexcept {
+  taken_.prepend(those);
+}
+
+}  // namespace sluice::detail

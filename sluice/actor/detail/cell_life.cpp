@@ -1,0 +1,328 @@
+// How an actor begins, fails, is made anew, and ends. What its parent does: cell_children.cpp.
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sluice/actor/actor_error.hpp"
+#include "sluice/actor/detail/cell.hpp"
+#include "sluice/actor/detail/cell_extra.hpp"
+#include "sluice/actor/detail/system_core.hpp"
+#include "sluice/base/check.hpp"
+#include "sluice/future/timers.hpp"
+#include "sluice/sync/on_done.hpp"
+
+namespace sluice::detail {
+
+// ---- the beginning
+
+// Nobody posts it meanwhile, also if its constructor sends to itself: scheduled_ is true.
+void cell::begin_life() {
+  if (!comes_back_) scheduled_ = true;  // else it is, and others may be sending already
+  if (parent_ != nullptr && !parent_->adopt(*this)) {
+    // The parent takes no more children: it is born dead.
+    mode_ = mode::over;
+    close_intake();
+    {
+      const std::lock_guard hold(guard_);
+      ends_ = true;
+      over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
+    }
+    lose_messages();
+    while (!control_.empty()) control_.pop_front().run();  // they see that it is over
+    system_.never_lived();
+    return release();
+  }
+  system_.spawned(*this);
+  try {
+    const in_turn here(*this);  // what it sends to itself does not wait for room
+    construct();
+    has_state_ = true;
+  } catch (...) {
+    extra().error = std::current_exception();
+    extra_->reason = end_reason::failed;
+    mode_ = mode::stopping;
+    on_->post(*this);
+    throw;
+  }
+  leave();
+}
+
+bool cell::adopt(cell& child) noexcept {
+  const std::lock_guard hold(guard_);
+  if (no_children_) return false;
+  children_.push_back(child.sibling());
+  return true;
+}
+
+std::vector<cell*> cell::children() const {
+  std::vector<cell*> all;
+  const std::lock_guard hold(guard_);
+  const_cast<intrusive_list<child_hook>&>(children_).for_each([&](child_hook& h) {
+    of(h).add_ref();
+    all.push_back(&of(h));
+  });
+  return all;
+}
+
+// ---- what the parent has decided
+
+void cell::follow_parent() noexcept {
+  switch (mode_) {
+    case mode::resuming:
+      mode_ = mode::running;
+      extra_->error = nullptr;
+      extra_->reason = end_reason::stopped;
+      return let_children_go_on();
+    case mode::retiring:
+      mode_ = mode::running;
+      return begin_retire();
+    case mode::stopping:
+      if (ends_) return;  // it is about it
+      mode_ = mode::running;
+      return begin_stop(stop_how::now);
+    default:
+      return;
+  }
+}
+
+void cell::begin_renew() noexcept {
+  if (mode_ != mode::cooling) return;  // it has been stopped meanwhile
+  {
+    const std::lock_guard hold(guard_);
+    no_children_ = false;
+  }
+  mode_ = mode::running;
+  try {
+    construct();
+    has_state_ = true;
+    mode_ = mode::renewed;
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void cell::fail(std::exception_ptr why) noexcept {
+  if (mode_ != mode::running) {
+    // It ends already; nobody has to decide any more.
+    return system_.failed(*this, why, directive::stop);
+  }
+  extra().error = std::move(why);
+  mode_ = mode::failed;
+}
+
+// ---- ending
+
+void cell::begin_retire() noexcept {
+  if (mode_ != mode::running) return;  // it stops, or has failed: the parent hears of that
+  mode_ = mode::retiring;
+  {
+    const std::lock_guard hold(guard_);
+    no_children_ = true;  // also none that `stopping` or a destructor spawns
+  }
+  stop_tasks();
+  go_on_ending();
+}
+
+void cell::request_stop(stop_how how) noexcept {
+  (void)call([this, how] {
+    if (how == stop_how::now || mode_ == mode::stopping) return begin_stop(how);
+    drains_ = true;  // the turn stops it when the mailbox is empty, also after it is made anew
+    close_intake();
+  });
+}
+
+void cell::begin_stop(stop_how how) noexcept {
+  if (mode_ == mode::stopping) {
+    if (how == stop_how::drain || how_ == stop_how::now) return;
+    how_ = how;
+    // The child that it waits for is told once more; those after it hear this when it is their
+    // turn.
+    {
+      const std::lock_guard hold(guard_);
+      if (children_.empty()) return;
+      of(children_.back()).is_asked_ = false;
+    }
+    if (tasks_ == 0) (void)stop_last_child();
+    return;
+  }
+  if (mode_ != mode::running && mode_ != mode::retiring && mode_ != mode::cooling) return;
+  mode_ = mode::stopping;
+  how_ = how;
+  close_intake();
+  {
+    const std::lock_guard hold(guard_);
+    ends_ = true;
+    no_children_ = true;
+  }
+  stop_tasks();
+  ending_begins(how);
+  go_on_ending();
+}
+
+void cell::refuse_messages(const std::exception_ptr& why) noexcept {
+  begin_stop(stop_how::now);
+  // Nothing is added any more.
+  const auto refuse_all = [&](envelope_list& all) {
+    while (envelope* const e = all.pop_front()) {
+      system_.lost(*this, *e, loss::ended);
+      e->ops->refuse(*e, why);
+    }
+  };
+  refuse_all(taken_);
+  envelope_list lanes[3];
+  {
+    const std::lock_guard hold(guard_);
+    std::swap(lanes, lanes_);
+  }
+  for (envelope_list& lane : lanes) refuse_all(lane);
+}
+
+void cell::stop_tasks() noexcept {
+  if (extra_ == nullptr) return;
+  extra_->round.reset();  // its children end along with it
+  extra_->failed.clear();
+  if (extra_->stop.stop_possible()) extra_->stop.request_stop();
+  std::map<std::uint64_t, std::stop_source> timers = std::exchange(extra_->timers, {});
+  for (auto& [number, timer] : timers) timer.request_stop();
+}
+
+// Its coroutines first, then its children, the youngest first; then its state.
+void cell::go_on_ending() noexcept {
+  if (tasks_ > 0 || stop_last_child()) return;
+  if (mode_ == mode::stopping) {
+    if (ready_to_end()) finish();
+    return;
+  }
+  finish_state();
+  mode_ = mode::retired;
+}
+
+bool cell::stop_last_child() noexcept {
+  cell* last = nullptr;
+  {
+    const std::lock_guard hold(guard_);
+    if (children_.empty()) return false;
+    last = &of(children_.back());
+  }
+  if (last->is_with_parent_) {
+    last->is_asked_ = true;
+    set_going(*last, mode::stopping);
+  } else if (!std::exchange(last->is_asked_, true)) {
+    // One without a state is not made anew only to empty its mailbox.
+    const bool drains = mode_ == mode::stopping && !last->is_cooling_;
+    last->request_stop(drains ? how_ : stop_how::now);
+  }
+  return true;
+}
+
+void cell::finish_state() noexcept {
+  held_ = false;
+  if (std::exchange(has_state_, false)) {
+    tell_stopping();
+    destroy();
+  }
+  if (extra_ == nullptr) return;
+  stop_tasks();  // timers that the last handlers have started
+  extra_->stop = std::stop_source(std::nostopstate);
+  extra_->token = {};
+  extra_->behaviours.clear();
+  behaves_ = false;
+  if (mode_ == mode::retiring) {
+    std::erase_if(extra_->watchers,
+                  [](const watcher& w) { return w.how_long == watcher::kind::of_this_life; });
+  }
+  extra_->restarts.clear();  // a supervisor that is made anew begins to count anew
+  extra_->stashed = 0;
+  taken_.prepend(extra_->stash);
+}
+
+void cell::finish() noexcept {
+  finish_state();
+  lose_messages();
+  const end_reason why = extra_ != nullptr ? extra_->reason : end_reason::stopped;
+  {
+    const std::lock_guard hold(guard_);
+    over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
+  }
+  // Nobody adds to it any more. They see that it is over.
+  while (!control_.empty()) control_.pop_front().run();
+  mode_ = mode::over;
+  system_.actor_ended(*this, why);
+  if (extra_ == nullptr) return;
+  if (extra_->own_thread != nullptr) {
+    // This very turn runs on it: somebody else waits for its end.
+    (void)system_.root().call([mine = std::move(extra_->own_thread)]() mutable { mine.reset(); });
+  }
+  const actor_end end = how_it_ended();
+  for (watcher& w : std::exchange(extra_->watchers, {})) {
+    if (!w.life.stop_requested()) w.tell(end);
+  }
+}
+
+actor_end cell::how_it_ended() const {
+  actor_end end;
+  end.id = id_;
+  end.name = name();
+  if (extra_ != nullptr) {
+    end.why = extra_->reason;
+    if (end.why == end_reason::failed) end.error = extra_->error;
+  }
+  return end;
+}
+
+void cell::lose_messages() noexcept {
+  while (envelope* const e = taken_.pop_front()) lose(*e, loss::ended);
+  for (envelope_list& lane : lanes_) {
+    for (;;) {
+      envelope* e = nullptr;
+      {
+        const std::lock_guard hold(guard_);
+        e = lane.pop_front();
+      }
+      if (e == nullptr) break;
+      lose(*e, loss::ended);
+    }
+  }
+}
+
+// ---- later
+
+std::uint64_t cell::call_after(std::chrono::nanoseconds wait, timed_call f) {
+  const std::uint64_t number = ++extra().last_timer;
+  call_again(number, wait, std::move(f));
+  return number;
+}
+
+void cell::call_again(std::uint64_t number, std::chrono::nanoseconds wait, timed_call f) {
+  std::stop_source& stop = extra().timers[number];
+  const deadline when = deadline::after(wait, system_.clock());
+  on_done([when, token = stop.get_token()] { return sleep_until(when, token); },
+          [self = cell_ptr(this), number, f = std::move(f)](status slept) mutable {
+            if (!slept) return;
+            cell& c = *self;
+            (void)c.call([self = std::move(self), number, f = std::move(f)]() mutable {
+              if (!self->is_timed(number)) return;
+              try {
+                f(number);
+              } catch (...) {
+                self->fail(std::current_exception());  // a message that could not be moved
+              }
+            });
+          });
+}
+
+bool cell::is_timed(std::uint64_t number) const noexcept {
+  return extra_ != nullptr && extra_->timers.contains(number);
+}
+
+bool cell::cancel_call(std::uint64_t number) noexcept {
+  if (extra_ == nullptr) return false;
+  const auto at = extra_->timers.find(number);
+  if (at == extra_->timers.end()) return false;
+  std::stop_source stop = std::move(at->second);
+  extra_->timers.erase(at);
+  stop.request_stop();
+  return true;
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,154 @@
+#pragma once
+
+// A handler that is a coroutine, while it runs. It is resumed in its actor's turn, whatever it
+// awaits, and as long as it has the floor no other message of that actor is begun.
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "sluice/actor/detail/cell.hpp"
+#include "sluice/actor/responder.hpp"
+#include "sluice/base/check.hpp"
+#include "sluice/future/task.hpp"
+
+namespace sluice::detail {
+
+// Where such a coroutine is resumed, and whether it has the floor.
+class handler_sink final : public work_sink {
+ public:
+  explicit handler_sink(cell& c) noexcept : of(c), on(cell::current_mark()) {}
+  void post(work& item) noexcept override {
+    const bool taken = of.post(item);
+    check(taken, "sluice::actor", "not to end before its coroutines");
+  }
+  void take_floor() noexcept {
+    of.take_floor();
+    has_floor = true;
+  }
+  void give_floor() noexcept {
+    if (std::exchange(has_floor, false)) of.give_floor(on);
+  }
+  // The cell has taken it for this one, which had let others in.
+  void go_on() noexcept {
+    has_floor = true;
+    of.tell_resumed(on);
+  }
+
+  cell& of;
+  const message_mark on;
+  bool has_floor = false;
+};
+
+struct handler_run {
+  class promise_type {
+   public:
+    template <class... Rest>
+    explicit promise_type(cell& c, Rest&&...) : sink_(c), stop_(c.task_token()) {}
+    handler_run get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+
+    work_sink* resume_sink() noexcept { return &sink_; }
+    const std::stop_token& stop_token() const noexcept { return stop_; }
+    handler_sink& sink() noexcept { return sink_; }
+
+   private:
+    handler_sink sink_;
+    const std::stop_token stop_;
+  };
+};
+
+// co_await gives the coroutine's own sink, and does not suspend.
+class own_sink_query {
+ public:
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> asking) noexcept {
+    found_ = dynamic_cast<handler_sink*>(asking.promise().resume_sink());
+    return false;
+  }
+  handler_sink* await_resume() const noexcept { return found_; }
+
+ private:
+  handler_sink* found_ = nullptr;
+};
+
+// co_await has the floor again.
+class floor_wait final : private work {
+ public:
+  explicit floor_wait(handler_sink& s) noexcept : sink_(s) {}
+  bool await_ready() noexcept {
+    if (sink_.of.is_held()) return false;
+    sink_.of.take_floor();
+    sink_.go_on();
+    return true;
+  }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    waiting_ = waiting;
+    sink_.of.wait_for_floor(*this);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  void run() noexcept override {
+    sink_.go_on();
+    waiting_.resume();
+  }
+
+  handler_sink& sink_;
+  std::coroutine_handle<> waiting_;
+};
+
+// What has been thrown is the actor's failure, unless it is only that it was asked to stop.
+void task_failed(cell& c, const std::exception_ptr& error) noexcept;
+
+// A: the actor. It and the message, in this frame, outlive the handler's own coroutine.
+template <class A, class M, class Reply>
+handler_run run_task(cell& c, A& a, M m, responder<Reply> to) {
+  c.task_began();
+  handler_sink& sink = *co_await own_sink_query();
+  sink.take_floor();
+  std::exception_ptr error;
+  try {
+    if constexpr (std::is_void_v<Reply>) {
+      co_await a.on(std::move(m));
+      to.reply();
+    } else {
+      to.reply(co_await a.on(std::move(m)));
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error != nullptr) {
+    to.fail(error);
+    task_failed(c, error);
+  }
+  sink.give_floor();
+  c.task_ended();
+}
+
+// A future that answers when it is ready. Does not keep messages out.
+template <class Reply>
+handler_run answer_later(cell& c, future<Reply> f, responder<Reply> to) {
+  c.task_began();
+  std::exception_ptr error;
+  try {
+    if constexpr (std::is_void_v<Reply>) {
+      co_await std::move(f);
+      to.reply();
+    } else {
+      to.reply(co_await std::move(f));
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error != nullptr) to.fail(error);
+  c.task_ended();
+}
+
+}  // namespace sluice::detail

@@ -1,0 +1,109 @@
+#include "sluice/actor/detail/system_core.hpp"
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "sluice/actor/detail/cell_extra.hpp"
+#include "sluice/actor/detail/error_text.hpp"
+#include "sluice/base/check.hpp"
+
+namespace sluice::detail {
+namespace {
+
+// The parent of the actors that the system itself spawns: it takes no messages, and cannot fail.
+class root_cell final : public cell {
+ public:
+  explicit root_cell(system_core& system) : cell(system, nullptr, system.on(), actor_options{}) {
+    extra().name = system.options().name;
+    set_named();
+  }
+  std::string_view type() const noexcept override { return "root"; }
+  void begin() { begin_life(); }
+
+ private:
+  void construct() override {}
+  void destroy() noexcept override {}
+  void tell_stopping() noexcept override {}
+};
+
+}  // namespace
+
+system_core::system_core(executor& on, actor_system_options o)
+    : on_(on),
+      options_(std::move(o)),
+      clock_(options_.time != nullptr ? options_.time : &real_clock()) {
+  auto* const root = new root_cell(*this);
+  root_ = root;
+  root->begin();
+}
+
+system_core::~system_core() {
+  check(ended_.is_set(), "sluice::actor_system", "to be stopped before its end");
+  root_->release();
+}
+
+void system_core::spawned(const cell& c) noexcept {
+  if (c.parent() == nullptr || options_.observer == nullptr) return;
+  options_.observer->spawned(c.id(), c.parent()->id(), c.name(), c.type());
+}
+
+void system_core::actor_ended(const cell& c, end_reason why) noexcept {
+  if (c.parent() == nullptr) return;
+  ends_.fetch_add(1, relaxed);
+  if (options_.observer != nullptr) options_.observer->ended(c.id(), why);
+}
+
+void system_core::lost(const cell& to, const envelope& e, loss why) noexcept {
+  lost_.fetch_add(1, relaxed);
+  if (why == loss::dropped) dropped_.fetch_add(1, relaxed);
+  if (options_.observer != nullptr) options_.observer->lost(to.id(), e.ops->type, e.note, why);
+  if (options_.on_dead_letter) options_.on_dead_letter({to.id(), e.ops->type, why});
+}
+
+void system_core::failed(const cell& who, const std::exception_ptr& error,
+                         directive what) noexcept {
+  failures_.fetch_add(1, relaxed);
+  if (options_.observer != nullptr) options_.observer->failed(who.id(), error);
+  const std::string name = who.name();
+  if (options_.on_failure) return options_.on_failure({who.id(), name, error, what});
+  const std::string why = error_text(error);
+  std::fprintf(stderr, "sluice: actor '%s' failed: %s; decided: %s\n", name.c_str(), why.c_str(),
+               std::string(to_string(what)).c_str());
+}
+
+void system_core::set_part(const void* kind, std::weak_ptr<void> what) {
+  parts_.with([&](auto& parts) {
+    std::weak_ptr<void>& place = parts[kind];
+    check(what.expired() || place.expired(), "sluice::actor_system",
+          "one part of a kind at a time");
+    place = std::move(what);
+  });
+}
+
+std::shared_ptr<void> system_core::part(const void* kind) const {
+  return parts_.with([&](const auto& parts) {
+    const auto at = parts.find(kind);
+    return at == parts.end() ? std::shared_ptr<void>() : at->second.lock();
+  });
+}
+
+void system_core::restarted(const cell& who) noexcept {
+  restarts_.fetch_add(1, relaxed);
+  if (options_.observer != nullptr) options_.observer->restarted(who.id());
+}
+
+actor_system_stats system_core::stats() const noexcept {
+  actor_system_stats s;
+  // Ends first: an actor is spawned before it ends.
+  const std::uint64_t ends = ends_.load(relaxed);
+  s.spawned = ids_.load(relaxed);
+  s.live = s.spawned - ends;
+  s.dropped = dropped_.load(relaxed);
+  s.dead_letters = lost_.load(relaxed);
+  s.failures = failures_.load(relaxed);
+  s.restarts = restarts_.load(relaxed);
+  return s;
+}
+
+}  // namespace sluice::detail
