@@ -1,0 +1,352 @@
+#include "sluice/actor/actor_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "sluice/actor/actor_probe.hpp"
+#include "sluice/actor/actor_test_kit.hpp"
+#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/actor/observer_list.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/future/timers.hpp"
+#include "sluice/sync/latch.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct answer_me {
+  using reply = int;
+};
+struct nudge {};
+// What a `worker` does.
+struct ask_other {};
+struct ask_other_later {};
+struct ask_other_and_go_on {};
+struct fill_other {};
+struct ask_in_turn {
+  using reply = int;
+};
+struct nap {
+  std::chrono::nanoseconds time;
+};
+struct know {
+  recipient<answer_me> asked;
+  recipient<ask_in_turn> asked_in_turn;
+  recipient<nudge> nudged;
+};
+
+// Asks and sends to another one, as it is told.
+class worker : public actor<worker, answer_me, nudge, ask_other, ask_other_later,
+                            ask_other_and_go_on, fill_other, ask_in_turn, nap, know> {
+ public:
+  explicit worker(clock& time) : time_(time) {}
+  void on(know m) { other_ = std::move(m); }
+  int on(answer_me) { return 1; }
+  void on(nudge) {}
+  task<> on(ask_other) {
+    auto answer = other_.asked_in_turn.ask(ask_in_turn{});
+    (void)co_await std::move(answer);
+  }
+  task<> on(ask_other_later) {
+    auto answer = other_.asked_in_turn.ask(ask_in_turn{});
+    (void)co_await letting_others_in(std::move(answer));
+  }
+  void on(ask_other_and_go_on) {
+    pipe(
+        other_.asked_in_turn.ask(ask_in_turn{}), [](int) { return nudge{}; },
+        [](const std::exception_ptr&) { return nudge{}; });
+  }
+  task<int> on(ask_in_turn) {
+    auto answer = other_.asked.ask(answer_me{});
+    co_return co_await std::move(answer);
+  }
+  task<> on(fill_other) {
+    for (;;) {
+      const status how = co_await other_.nudged.async_send(nudge{});
+      if (!how) co_return;
+    }
+  }
+  task<> on(nap m) { (void)co_await sleep_for(m.time, time_); }
+
+ private:
+  clock& time_;
+  know other_;
+};
+
+// Workers in a kit, a watch that looks when it is told, and a clock for both.
+class actor_watch_test : public ::testing::Test {
+ protected:
+  actor_watch_options reporting() {
+    actor_watch_options o;
+    o.period = 1s;
+    o.slow_after = 5s;
+    o.cycle_after = 2s;
+    o.on_slow = [this](const slow_handler& s) { reports.push_back(s.text()); };
+    o.on_cycle = [this](const actor_cycle& c) { reports.push_back(c.text()); };
+    o.time = &time;
+    return o;
+  }
+  actor_system_options observed() {
+    actor_system_options o;
+    o.observer = &watch;
+    return o;
+  }
+  ref<worker> hire(std::string name, std::uint32_t capacity = 100) {
+    return kit.spawn_with<worker>({.name = std::move(name), .mailbox = {.capacity = capacity}},
+                                  std::ref(static_cast<clock&>(time)));
+  }
+  void introduce(const ref<worker>& to, const ref<worker>& other) {
+    ASSERT_TRUE(to.send(know{other, other, other}));
+    kit.settle();
+  }
+  std::vector<std::string> cycles() {
+    std::vector<std::string> all;
+    for (const actor_cycle& c : watch.find_cycles()) all.push_back(c.text());
+    return all;
+  }
+  using lines = std::vector<std::string>;
+
+  lines reports;
+  manual_clock time;
+  actor_watch watch{reporting()};
+  actor_test_kit kit{observed()};
+};
+
+TEST_F(actor_watch_test, ReportsASlowHandlerOnceWithItsMessage) {
+  const auto a = hire("a");
+  ASSERT_TRUE(a.send(nap{12s}));
+  kit.settle();
+  time.advance(4s);
+  EXPECT_EQ(reports, lines{});
+  time.advance(1s);
+  EXPECT_EQ(reports, lines{"actor a has been on message nap for 5 s"});
+  time.advance(6s);
+  EXPECT_EQ(reports.size(), 1U);
+  ASSERT_EQ(watch.find_slow(5s).size(), 1U);
+  EXPECT_EQ(watch.find_slow(5s)[0].time, 11s);
+  time.advance(1s);
+  kit.settle();
+  EXPECT_TRUE(watch.find_slow(0s).empty());
+  // The next message is another matter.
+  ASSERT_TRUE(a.send(nap{6s}));
+  kit.settle();
+  time.advance(6s);
+  EXPECT_EQ(reports.size(), 2U);
+}
+
+TEST_F(actor_watch_test, SaysWhatASlowHandlerWaitsFor) {
+  actor_probe<ask_in_turn, answer_me, nudge> deaf(kit, "deaf");
+  const auto a = hire("a");
+  ASSERT_TRUE(a.send(know{deaf.ref(), deaf.ref(), deaf.ref()}));
+  ASSERT_TRUE(a.send(ask_other{}));
+  kit.settle();
+  time.advance(5s);
+  EXPECT_EQ(reports, lines{"actor a has been on message ask_other for 5 s; it waits for an answer "
+                           "from deaf"});
+}
+
+TEST_F(actor_watch_test, NamesActorsThatAskEachOther) {
+  const auto a = hire("a");
+  const auto b = hire("b");
+  introduce(a, b);
+  introduce(b, a);
+  EXPECT_EQ(cycles(), lines{});
+  ASSERT_TRUE(a.send(ask_other{}));
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{"a -(ask)-> b -(ask)-> a"});
+  const actor_cycle found = watch.find_cycles()[0];
+  EXPECT_EQ(found.steps[0].message, "ask_other");
+  EXPECT_EQ(found.steps[1].message, "ask_in_turn");
+  EXPECT_TRUE(watch.find_cycles(1s).empty());  // not for so long
+}
+
+TEST_F(actor_watch_test, NamesACycleThroughAFullMailboxAndAnAsk) {
+  const auto a = hire("a");
+  const auto b = hire("b", 1);
+  introduce(a, b);
+  introduce(b, a);
+  ASSERT_TRUE(b.send(ask_other{}));  // a is asked, and asks b: it is in the middle of that
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{"a -(ask)-> b -(ask)-> a"});
+  b.stop();
+  a.stop();
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{});
+
+  const auto c = hire("c");
+  const auto d = hire("d", 1);
+  introduce(c, d);
+  introduce(d, c);
+  ASSERT_TRUE(c.send(fill_other{}));
+  ASSERT_TRUE(d.send(ask_other{}));
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{"c -(full mailbox)-> d -(ask)-> c"});
+}
+
+TEST_F(actor_watch_test, AnActorThatAsksItselfIsACycle) {
+  const auto a = hire("a");
+  introduce(a, a);
+  ASSERT_TRUE(a.send(ask_other{}));
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{"a -(ask)-> a"});
+}
+
+TEST_F(actor_watch_test, OneThatLetsOthersInWaitsForNobody) {
+  const auto a = hire("a");
+  const auto b = hire("b");
+  introduce(a, b);
+  introduce(b, a);
+  ASSERT_TRUE(a.send(ask_other_later{}));
+  // Also not in between, when b has asked a and a has not come to it.
+  while (kit.runs_on().run_one()) EXPECT_EQ(cycles(), lines{});
+  EXPECT_TRUE(watch.find_slow(0s).empty());  // both have come to an end
+}
+
+TEST_F(actor_watch_test, AnAskOfAnEarlierMessageIsNoWaitOfTheNext) {
+  actor_probe<ask_in_turn, answer_me, nudge> deaf(kit, "deaf");
+  const auto a = hire("a");
+  const auto b = hire("b");
+  ASSERT_TRUE(a.send(know{deaf.ref(), b, deaf.ref()}));
+  ASSERT_TRUE(b.send(know{a, a, a}));
+  ASSERT_TRUE(a.send(ask_other_and_go_on{}));  // b is asked, and asks a, which is busy meanwhile
+  ASSERT_TRUE(a.send(nap{3s}));
+  kit.settle();
+  ASSERT_EQ(watch.find_slow(0s).size(), 2U);
+  EXPECT_EQ(cycles(), lines{});
+  time.advance(3s);
+  kit.settle();
+  EXPECT_TRUE(watch.find_slow(0s).empty());
+}
+
+TEST_F(actor_watch_test, ReportsACycleOnceWhenItIsOldEnough) {
+  const auto a = hire("a");
+  const auto b = hire("b");
+  introduce(a, b);
+  introduce(b, a);
+  ASSERT_TRUE(a.send(ask_other{}));
+  kit.settle();
+  time.advance(1s);
+  EXPECT_EQ(reports, lines{});
+  time.advance(3s);
+  EXPECT_EQ(reports, lines{"a -(ask)-> b -(ask)-> a"});
+}
+
+// Tells a test that so many waits have begun.
+class wait_count final : public actor_observer {
+ public:
+  explicit wait_count(std::size_t wanted) : all(static_cast<std::ptrdiff_t>(wanted)) {}
+  unsigned note_bits() const noexcept override { return 0; }
+  void waits(actor_id, actor_id, actor_wait, std::uint64_t) noexcept override { all.count_down(); }
+  latch all;
+};
+
+struct stuff {
+  std::stop_token until;
+};
+struct meet {
+  recipient<nudge> other;
+};
+class sender : public actor<sender, nudge, stuff, meet> {
+ public:
+  explicit sender(latch& both) : both_(both) {}
+  void on(nudge) {}
+  void on(meet m) { other_ = std::move(m.other); }
+  // Both are in the middle of this one before either is full.
+  void on(stuff m) {
+    both_.arrive_and_wait();
+    while (other_.send(nudge{}, m.until)) {
+    }
+  }
+
+ private:
+  latch& both_;
+  recipient<nudge> other_;
+};
+
+TEST(actor_watch_threads_test, NamesActorsThatAreBlockedOnEachOthersFullMailboxes) {
+  wait_count waits(2);
+  actor_watch watch({.period = 0s});
+  observer_list both_observers({&watch, &waits});
+  work_stealing_pool pool({.threads = 2});
+  actor_system_options o;
+  o.observer = &both_observers;
+  latch both(2);
+  std::stop_source end;
+  actor_system system(pool, std::move(o));
+  const auto a =
+      system.spawn_with<sender>({.name = "a", .mailbox = {.capacity = 3}}, std::ref(both));
+  const auto b =
+      system.spawn_with<sender>({.name = "b", .mailbox = {.capacity = 3}}, std::ref(both));
+  ASSERT_TRUE(a.send(meet{b}));
+  ASSERT_TRUE(b.send(meet{a}));
+  ASSERT_TRUE(a.send(stuff{end.get_token()}));
+  ASSERT_TRUE(b.send(stuff{end.get_token()}));
+  waits.all.wait();
+  const auto cycles = watch.find_cycles();
+  ASSERT_EQ(cycles.size(), 1U);
+  EXPECT_EQ(cycles[0].text(), "a -(full mailbox)-> b -(full mailbox)-> a");
+  EXPECT_EQ(cycles[0].steps[0].message, "stuff");
+  end.request_stop();
+  system.close();
+  ASSERT_TRUE(system.join());
+  EXPECT_TRUE(watch.find_cycles().empty());
+  EXPECT_TRUE(watch.find_slow(0s).empty());
+}
+
+struct query {
+  using reply = int;
+};
+struct put_question {
+  std::stop_token until;
+};
+struct dial {
+  recipient<query> other;
+};
+class caller : public actor<caller, query, put_question, dial> {
+ public:
+  explicit caller(latch& both) : both_(both) {}
+  int on(query) { return 1; }
+  void on(dial m) { other_ = std::move(m.other); }
+  void on(put_question m) {
+    both_.arrive_and_wait();
+    (void)other_.ask(query{}).get(m.until);
+  }
+
+ private:
+  latch& both_;
+  recipient<query> other_;
+};
+
+TEST(actor_watch_threads_test, NamesActorsThatAreBlockedInGet) {
+  wait_count waits(2);
+  actor_watch watch({.period = 0s});
+  observer_list both_observers({&watch, &waits});
+  work_stealing_pool pool({.threads = 2});
+  actor_system_options o;
+  o.observer = &both_observers;
+  latch both(2);
+  std::stop_source end;
+  actor_system system(pool, std::move(o));
+  const auto a = system.spawn_with<caller>({.name = "a"}, std::ref(both));
+  const auto b = system.spawn_with<caller>({.name = "b"}, std::ref(both));
+  ASSERT_TRUE(a.send(dial{b}));
+  ASSERT_TRUE(b.send(dial{a}));
+  ASSERT_TRUE(a.send(put_question{end.get_token()}));
+  ASSERT_TRUE(b.send(put_question{end.get_token()}));
+  waits.all.wait();
+  const auto cycles = watch.find_cycles();
+  ASSERT_EQ(cycles.size(), 1U);
+  EXPECT_EQ(cycles[0].text(), "a -(ask)-> b -(ask)-> a");
+  end.request_stop();
+  system.close();
+  ASSERT_TRUE(system.join());
+  EXPECT_TRUE(watch.find_cycles().empty());
+}
+
+}  // namespace
+}  // namespace sluice
