@@ -1,0 +1,80 @@
+#pragma once
+
+// The names of a registry, without the types of the actors: of which type one is says its mark.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sluice/actor/detail/cell.hpp"
+#include "sluice/actor/detail/type_mark.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/wait.hpp"
+
+namespace sluice::detail {
+
+class named_cells : public std::enable_shared_from_this<named_cells> {
+ public:
+  // False: the name is taken.
+  bool add(std::string name, const cell_ptr& who, type_mark type);
+  bool remove(std::string_view name, const cell& who);
+  cell_ptr find(std::string_view name, type_mark type) const;
+  std::vector<std::string> names() const;
+  std::size_t size() const noexcept;
+  std::size_t waiting() const noexcept;
+
+ private:
+  friend class name_wait;
+  struct entry {
+    cell_ptr who;
+    type_mark type = nullptr;
+  };
+  using wanted = std::pair<std::string, type_mark>;
+
+  cell_ptr find_locked(std::string_view name, type_mark type) const;
+  void forget(const cell* who);
+
+  mutable mutex guard_;
+  // Protected by guard_.
+  std::map<std::string, entry, std::less<>> entries_;
+  // The names of each actor that is watched, also of one that has none any more: so it is watched
+  // once.
+  std::unordered_map<const cell*, std::vector<std::string>> names_of_;
+  std::map<wanted, wait_list> waits_;
+};
+
+// One wait for a name, as wait.hpp wants it, but for the result.
+class name_wait {
+ public:
+  name_wait(named_cells& in, std::string name, type_mark type)
+      : in_(in), wanted_(std::move(name), type) {}
+
+  bool ready() const noexcept { return false; }
+  bool attempt();
+  enlisted enlist(waiter& who);
+  bool woken() const noexcept { return true; }
+  void retract();
+  spin_budget& spin() noexcept { return spin_; }
+
+ protected:
+  cell_ptr take_found() noexcept { return std::move(place_.found); }
+
+ private:
+  friend class named_cells;
+  class node final : public wait_node {
+   public:
+    cell_ptr found;
+  };
+
+  named_cells& in_;
+  const named_cells::wanted wanted_;
+  node place_;
+  spin_budget spin_;
+};
+
+}  // namespace sluice::detail
