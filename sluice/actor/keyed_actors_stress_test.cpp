@@ -1,0 +1,135 @@
+// Many keys, few of them in memory, many senders: compared with a map.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sluice/actor/keyed_actors.hpp"
+#include "sluice/actor/memory_actor_store.hpp"
+#include "sluice/base/block_memory.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t messages_each = keeps_blocks ? 100'000 : 10'000;  // fewer with a sanitizer
+constexpr std::uint32_t senders = 3;
+constexpr std::uint32_t keys = 10'000;
+constexpr std::size_t live_max = 100;
+
+struct step {
+  std::uint32_t from;
+  std::uint32_t number;
+};
+struct seen {
+  using reply = std::array<std::uint32_t, senders>;
+};
+
+std::array<std::atomic<int>, keys> alive{};
+std::atomic<std::uint64_t> doubles{0};
+std::atomic<std::uint64_t> disorders{0};
+
+// Remembers of each sender how many messages it had, and what the last one was: so a message that
+// is lost, handled twice or out of order shows, and so does a state that was not saved.
+class account : public actor<account, step, seen> {
+ public:
+  explicit account(const std::string& key) : number_(std::stoul(key)) {
+    if (alive[number_].fetch_add(1) != 0) ++doubles;
+  }
+  ~account() { alive[number_].fetch_sub(1); }
+  void on(step m) {
+    if (m.number != counts_[m.from]) ++disorders;
+    ++counts_[m.from];
+  }
+  std::array<std::uint32_t, senders> on(seen) { return counts_; }
+  std::string save() const {
+    return {reinterpret_cast<const char*>(counts_.data()), sizeof(counts_)};
+  }
+  void load(std::string_view s) { std::memcpy(counts_.data(), s.data(), sizeof(counts_)); }
+
+ private:
+  const std::size_t number_;
+  std::array<std::uint32_t, senders> counts_{};
+};
+
+using model = std::vector<std::array<std::uint32_t, senders>>;
+
+void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t seed, model& all) {
+  random dice(seed);
+  for (std::uint32_t i = 0; i < messages_each; ++i) {
+    // Half of them to few keys, so that there are both: in use for long, and seldom.
+    const std::uint32_t key = dice.below(2) == 0 ? dice.below(200) : dice.below(keys);
+    const step m{me, all[key][me]++};
+    const auto to = accounts.of(std::to_string(key));
+    // Some by a plain ref, which may be of one that has rested meanwhile.
+    const status how = dice.below(4) == 0 ? to.now().send(m) : to.send(m);
+    ASSERT_EQ(how, status::ok);
+    if (i % 64 == 0) {
+      // Some more: what a plain ref brings back is not held up.
+      EXPECT_LE(accounts.stats().live, 2 * live_max + 100);
+    }
+  }
+}
+
+TEST(keyed_actors_stress_test, TenThousandKeysOfWhichAHundredAreInMemory) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  memory_actor_store store;
+  work_stealing_pool pool({.threads = 2});
+  std::atomic<int> dead{0};
+  actor_system_options so;
+  so.on_dead_letter = [&](const dead_letter&) { ++dead; };
+  actor_system system(pool, std::move(so));
+  model all(keys);
+  {
+    keyed_options o;
+    o.store = &store;
+    o.type = "account";
+    o.live_max = live_max;
+    o.idle = 20ms;
+    keyed_actors<account> accounts(system, std::move(o));
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint32_t s = 0; s < senders; ++s) {
+        threads.emplace_back([&, s] { send_some(accounts, s, seed + s, all); });
+      }
+    }
+    for (std::uint32_t k = 0; k < keys; k += 97) {
+      EXPECT_EQ(accounts.of(std::to_string(k)).ask(seen{}).get(), all[k]) << k;
+    }
+    // Nobody sends any more: what is too much goes, and then what is idle.
+    testing::eventually([&] { return accounts.stats().live == 0; }, "all of them to rest");
+    const keyed_stats s = accounts.stats();
+    std::printf("loads %llu, rests %llu\n", static_cast<unsigned long long>(s.loads),
+                static_cast<unsigned long long>(s.rests));
+    EXPECT_GT(s.rests, messages_each / 4) << "most messages find their actor at rest";
+    EXPECT_EQ(s.failures, 0U);
+    accounts.close();
+    (void)accounts.ended().get();
+  }
+  for (std::uint32_t k = 0; k < keys; ++k) {
+    const auto state = store.load("account", std::to_string(k)).get();
+    std::array<std::uint32_t, senders> counts{};
+    if (state) std::memcpy(counts.data(), state->data(), sizeof(counts));
+    ASSERT_EQ(counts, all[k]) << k;
+  }
+  EXPECT_EQ(doubles.load(), 0U);
+  EXPECT_EQ(disorders.load(), 0U);
+  EXPECT_EQ(dead.load(), 0);
+}
+
+}  // namespace
+}  // namespace sluice
