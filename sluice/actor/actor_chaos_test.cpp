@@ -1,0 +1,379 @@
+// Actors are killed and made anew by the thousand while several threads send to them and ask them.
+// No message is silently lost: each was handled, refused to its sender, or is a dead letter.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sluice/actor/actor_system.hpp"
+#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/base/block_memory.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/future/timers.hpp"
+#include "sluice/sync/testing/stress.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Blocks are not kept under the sanitizers, which are slow.
+constexpr std::uint64_t kills_wanted = keeps_blocks ? 100'000 : 6'000;
+constexpr std::size_t bosses = 12;
+constexpr std::size_t workers_each = 8;
+constexpr std::size_t senders = 4;
+
+struct bits {
+  int n;
+};
+struct slowly {};
+struct kill_it {
+  static constexpr lane in_lane = lane::urgent;
+};
+struct kill_for_good {};
+struct twice {
+  using reply = int;
+  int n;
+};
+struct twice_slowly {
+  using reply = int;
+  int n;
+};
+struct hire_again {
+  std::size_t slot;
+};
+struct worker_ended {};
+
+class for_good : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+class no_matter : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+class too_much : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct tally {
+  std::atomic<std::uint64_t> sent{0};     // sends and asks, refused or not
+  std::atomic<std::uint64_t> refused{0};  // full, or no room in time
+  std::atomic<std::uint64_t> handled{0};
+  std::atomic<std::uint64_t> asks{0};
+  std::atomic<std::uint64_t> asks_refused{0};
+  std::atomic<std::uint64_t> asks_handled{0};
+  std::atomic<std::uint64_t> answers{0};
+  std::atomic<std::uint64_t> no_answers{0};  // the asker heard that it is gone or was dropped
+  std::atomic<std::uint64_t> dead_asks{0};   // the hook heard of them
+
+  void count(status how) {
+    ++sent;
+    if (how == status::full || how == status::timed_out) ++refused;
+  }
+};
+
+class worker;
+
+// Who is where now.
+class table {
+ public:
+  ref<worker> at(std::size_t slot) {
+    const std::lock_guard hold(mutex_);
+    return all_[slot];
+  }
+  void put(std::size_t slot, ref<worker> r) {
+    const std::lock_guard hold(mutex_);
+    std::swap(all_[slot], r);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<ref<worker>> all_ = std::vector<ref<worker>>(bosses * workers_each);
+};
+
+class worker : public actor<worker, bits, slowly, kill_it, kill_for_good, twice, twice_slowly> {
+ public:
+  worker(tally* counts, table* everybody, std::size_t slot)
+      : counts_(*counts), everybody_(*everybody), slot_(slot) {
+    static std::atomic<std::uint64_t> made{0};
+    if (++made % 64 == 0) throw std::runtime_error("not this time");
+  }
+  void on(bits m) {
+    ++counts_.handled;
+    if (m.n <= 0) return;
+    const ref<worker> next = everybody_.at((slot_ + 7) % (bosses * workers_each));
+    if (next) counts_.count(next.try_send(bits{m.n - 1}));
+  }
+  task<> on(slowly) {
+    ++counts_.handled;
+    co_await letting_others_in([]() -> task<> { (void)co_await sleep_for(20us); }());
+  }
+  void on(kill_it) {
+    ++counts_.handled;
+    throw std::runtime_error("killed");
+  }
+  void on(kill_for_good) {
+    ++counts_.handled;
+    throw for_good("killed for good");
+  }
+  int on(twice t) {
+    ++counts_.handled;
+    ++counts_.asks_handled;
+    if (t.n % 16 == 0) throw std::runtime_error("killed by a question");
+    if (t.n % 16 == 1) throw no_matter("it can go on");
+    if (t.n % 64 == 2) throw too_much("for its boss as well");
+    return 2 * t.n;
+  }
+  task<int> on(twice_slowly t) {
+    ++counts_.handled;
+    ++counts_.asks_handled;
+    (void)co_await sleep_for(20us);
+    co_return 2 * t.n;
+  }
+
+ private:
+  tally& counts_;
+  table& everybody_;
+  const std::size_t slot_;
+};
+
+class boss : public actor<boss, hire_again, worker_ended, kill_it> {
+ public:
+  boss(tally* counts, table* everybody, std::size_t number)
+      : counts_(*counts), everybody_(*everybody), number_(number) {
+    for (std::size_t i = 0; i < workers_each; ++i) hire(number_ * workers_each + i);
+  }
+  void on(hire_again h) {
+    ++counts_.handled;
+    if (everybody_.at(h.slot).is_over()) hire(h.slot);
+  }
+  void on(worker_ended) { ++counts_.handled; }
+  void on(kill_it) {
+    ++counts_.handled;
+    throw std::runtime_error("the boss is killed");
+  }
+
+ private:
+  void hire(std::size_t slot) {
+    constexpr overflow policies[] = {overflow::block, overflow::reject, overflow::drop_newest,
+                                     overflow::drop_oldest};
+    actor_options o;
+    o.mailbox.capacity = 4;
+    o.mailbox.overflow = policies[slot % 4];
+    for (;;) {
+      try {
+        const ref<worker> made = spawn_with<worker>(o, &counts_, &everybody_, slot);
+        watch(made, [this](const actor_end&) {
+          ++counts_.sent;
+          return worker_ended{};
+        });
+        return everybody_.put(slot, made);
+      } catch (const std::runtime_error&) {
+        // Its constructor did not want to; the next one does.
+      }
+    }
+  }
+
+  tally& counts_;
+  table& everybody_;
+  const std::size_t number_;
+};
+
+supervision strict(strategy who) {
+  supervision s;
+  s.who = who;
+  s.restarts_max = 1'000'000;
+  s.within = 1ms;
+  s.decide = [](const std::exception_ptr& e) {
+    try {
+      std::rethrow_exception(e);
+    } catch (const for_good&) {
+      return directive::stop;
+    } catch (const no_matter&) {
+      return directive::resume;
+    } catch (const too_much&) {
+      return directive::escalate;
+    } catch (...) {
+      return directive::restart;
+    }
+  };
+  return s;
+}
+
+// One of those that send.
+class sender {
+ public:
+  sender(tally& counts, table& everybody, const std::vector<ref<boss>>& above,
+         sluice::random chance)
+      : counts_(counts), everybody_(everybody), above_(above), chance_(chance) {}
+
+  void act() {
+    const std::size_t slot = chance_.below(bosses * workers_each);
+    const ref<worker> who = everybody_.at(slot);
+    if (who.is_over()) {
+      counts_.count(above_[slot / workers_each].send(hire_again{slot}));
+    }
+    switch (chance_.below(16)) {
+      case 0:
+        return ask(who, twice_slowly{1});
+      case 1:
+      case 2:
+        return ask(who, twice{static_cast<int>(chance_.below(1000))});
+      case 3:
+      case 4:
+      case 5:
+        return counts_.count(who.send(kill_it{}));
+      case 6:
+        return counts_.count(who.send(slowly{}));
+      case 7:
+        return counts_.count(who.try_send_for(bits{0}, 100us));
+      case 8:
+        return lose_one(slot, who);
+      case 9:
+        return counts_.count(who.send(bits{3}));
+      default:
+        return counts_.count(who.try_send(bits{1}));
+    }
+  }
+
+  void hear_all() {
+    for (auto& f : asked_) hear(std::move(f));
+    asked_.clear();
+  }
+
+ private:
+  void lose_one(std::size_t slot, const ref<worker>& who) {
+    const ref<boss>& owner = above_[slot / workers_each];
+    const auto how = chance_.below(64);
+    if (how == 0) return counts_.count(owner.send(kill_it{}));
+    if (how < 8) who.stop();
+    if (how >= 8 && how < 16) who.close();
+    if (how >= 16 && how < 24) counts_.count(who.send(kill_for_good{}));
+    counts_.count(owner.send(hire_again{slot}));
+  }
+  template <class Q>
+  void ask(const ref<worker>& who, Q q) {
+    ++counts_.sent;
+    ++counts_.asks;
+    asked_.push_back(who.ask(q));
+    if (asked_.size() >= 64) hear_all();
+  }
+  void hear(future<int> f) {
+    try {
+      (void)f.get();
+      ++counts_.answers;
+    } catch (const actor_error& e) {
+      if (e.why() == actor_error::full) {
+        ++counts_.refused;
+        ++counts_.asks_refused;
+      } else {
+        EXPECT_TRUE(e.why() == actor_error::gone || e.why() == actor_error::dropped) << e.what();
+        ++counts_.no_answers;
+      }
+    } catch (const std::runtime_error&) {
+      ++counts_.answers;  // the handler threw
+    }
+  }
+
+  tally& counts_;
+  table& everybody_;
+  const std::vector<ref<boss>>& above_;
+  sluice::random chance_;
+  std::vector<future<int>> asked_;
+};
+
+class chaos {
+ public:
+  explicit chaos(testing::stress& s) : stress_(s), system_(pool_, options()) {
+    constexpr strategy all[] = {strategy::one_for_one, strategy::one_for_all,
+                                strategy::rest_for_one};
+    for (std::size_t i = 0; i < bosses; ++i) {
+      actor_options o;
+      o.mailbox.capacity = 256;
+      o.children = strict(all[i % 3]);
+      above_.push_back(system_.spawn_with<boss>(o, &counts, &everybody_, i));
+    }
+  }
+
+  void run() {
+    std::atomic<bool> stopped{false};
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < senders; ++t) {
+      threads.emplace_back([this, t, &stopped] {
+        sender mine(counts, everybody_, above_, stress_.generator(t));
+        std::uint64_t acts = 0;
+        // Some more after the end, so that there is somebody who sends to those that are over.
+        for (int after = 0; after < 1000; ++acts) {
+          mine.act();
+          const actor_system_stats now = system_.stats();
+          if (now.restarts >= kills_wanted && now.failures >= kills_wanted) stopped = true;
+          if (stopped && after++ == 100) system_.stop();
+        }
+        mine.hear_all();
+        stress_.did(acts);
+      });
+    }
+    threads.clear();
+    system_.stop();
+    EXPECT_TRUE(system_.join());
+  }
+
+  actor_system_stats stats() const { return system_.stats(); }
+  tally counts;
+
+ private:
+  actor_system_options options() {
+    actor_system_options o;
+    o.top = strict(strategy::one_for_one);
+    o.top.decide = [below = o.top.decide,
+                    n = std::make_shared<std::atomic<int>>(0)](const std::exception_ptr& e) {
+      // What was too much for a boss: every other time it goes on, with its workers.
+      const directive what = below(e);
+      if (what != directive::escalate) return what;
+      return ++*n % 2 == 0 ? directive::resume : directive::restart;
+    };
+    o.on_failure = [](const actor_failure&) {};
+    o.on_dead_letter = [this](const dead_letter& d) {
+      if (d.message.find("twice") != std::string_view::npos) ++counts.dead_asks;
+    };
+    return o;
+  }
+
+  testing::stress& stress_;
+  table everybody_;
+  work_stealing_pool pool_{{.threads = 3}};
+  actor_system system_;
+  std::vector<ref<boss>> above_;
+};
+
+TEST(actor_chaos_test, EveryMessageIsHandledRefusedOrADeadLetter) {
+  testing::stress s;
+  chaos c(s);
+  c.run();
+  const actor_system_stats end = c.stats();
+  const tally& n = c.counts;
+  EXPECT_GE(end.restarts, kills_wanted);
+  EXPECT_GE(end.failures, kills_wanted);
+  EXPECT_EQ(end.live, 0U);
+  EXPECT_EQ(n.sent, n.handled + n.refused + end.dead_letters);
+  // And so for the questions alone, from both sides.
+  EXPECT_EQ(n.asks, n.answers + n.no_answers + n.asks_refused);
+  EXPECT_EQ(n.answers, n.asks_handled);
+  EXPECT_EQ(n.no_answers, n.dead_asks);
+  std::printf(
+      "[  CHAOS   ] sent %llu = handled %llu + refused %llu + dead letters %llu; "
+      "failures %llu, restarts %llu, spawned %llu\n",
+      static_cast<unsigned long long>(n.sent), static_cast<unsigned long long>(n.handled),
+      static_cast<unsigned long long>(n.refused), static_cast<unsigned long long>(end.dead_letters),
+      static_cast<unsigned long long>(end.failures), static_cast<unsigned long long>(end.restarts),
+      static_cast<unsigned long long>(end.spawned));
+}
+
+}  // namespace
+}  // namespace sluice

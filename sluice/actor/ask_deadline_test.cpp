@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "sluice/actor/actor_system.hpp"
+#include "sluice/base/clock.hpp"
+#include "sluice/executor/manual_executor.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct question {
+  using reply = int;
+};
+
+class silent : public actor<silent, question> {
+ public:
+  void on(question, responder<int> to) { kept_ = std::move(to); }
+
+ private:
+  responder<int> kept_;
+};
+
+class ask_deadline_test : public testing::Test {
+ protected:
+  ~ask_deadline_test() override {
+    system_.stop();
+    on_.run_all();
+  }
+  static actor_system_options with(clock& time) {
+    actor_system_options o;
+    o.time = &time;
+    return o;
+  }
+
+  manual_clock time_;
+  manual_executor on_;
+  actor_system system_{on_, with(time_)};
+};
+
+TEST_F(ask_deadline_test, OneThatHasPassedEndsTheAskAtOnce) {
+  const auto to = system_.spawn<silent>();
+  auto f = to.ask(question{}, {deadline::after(0s, time_)});
+  EXPECT_TRUE(f.is_ready());
+  EXPECT_THROW(f.get(), future_error);
+}
+
+TEST_F(ask_deadline_test, OneWithoutAClockIsOnTheRealOneWhateverTheSystemHas) {
+  const auto to = system_.spawn<silent>();
+  auto f = to.ask(question{}, {deadline::after(1ms)});
+  EXPECT_EQ(time_.pending(), 0U);
+  EXPECT_THROW(f.get(), future_error);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,232 @@
+// Messages put aside, and handlers that take the place of others.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/actor/testing/stage.hpp"
+#include "sluice/future/timers.hpp"
+
+namespace sluice {
+
+// Not in the unnamed namespace: g++ 12 has a warning about the frame of a coroutine that refers to
+// such a thing.
+struct slow_handler {
+  testing::player& me;
+  clock& on;
+  std::string kept;
+  task<> operator()(testing::say) {
+    me.unbecome();
+    co_await letting_others_in(a_second(on));
+    me.note(std::to_string(kept.size()));
+  }
+  static task<> a_second(clock& on) { (void)co_await sleep_for(std::chrono::seconds(1), on); }
+};
+
+namespace {
+
+using namespace std::chrono_literals;
+using testing::act;
+using testing::falls;
+using testing::named;
+using testing::part;
+using testing::perform;
+using testing::player;
+using testing::question;
+using testing::say;
+using testing::stage;
+using testing::urgent_say;
+
+// Puts what is said aside.
+void puts_aside(player& me) {
+  me.become([&me](say s) {
+    if (me.stash(std::move(s)) == status::full) me.note("full");
+  });
+}
+
+// ---- stash
+
+TEST(stash_become_test, WhatWasPutAsideComesBackInOrderBeforeTheRest) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, &puts_aside);
+  for (const char* w : {"1", "2", "3"}) ASSERT_TRUE(a.send(say{w}));
+  ASSERT_TRUE(a.send(act{[](player& me) {
+    me.unbecome();
+    me.unstash_all();
+  }}));
+  for (const char* w : {"4", "5"}) ASSERT_TRUE(a.send(say{w}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a a:1 a:2 a:3 a:4 a:5");
+}
+
+TEST(stash_become_test, PutAsideAgainTheyKeepTheirOrder) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, &puts_aside);
+  for (const char* w : {"1", "2", "3"}) ASSERT_TRUE(a.send(say{w}));
+  s.run();
+  s.tell(a, [](player& me) { me.unstash_all(); });  // and it still puts them aside
+  ASSERT_TRUE(a.send(say{"4"}));
+  s.run();
+  s.tell(a, [](player& me) {
+    me.unbecome();
+    me.unstash_all();
+  });
+  EXPECT_EQ(s.took(), "+a a:1 a:2 a:3 a:4");
+}
+
+TEST(stash_become_test, TheStashIsBounded) {
+  stage s;
+  actor_options o = named("a");
+  o.mailbox.stash_capacity = 2;
+  const auto a = s.system.spawn_with<player>(o, part{.name = "a", .log = &s.log});
+  s.tell(a, &puts_aside);
+  for (const char* w : {"1", "2", "3"}) ASSERT_TRUE(a.send(say{w}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a full");
+  s.tell(a, [](player& me) {
+    me.unbecome();
+    me.unstash_all();
+  });
+  EXPECT_EQ(s.took(), "a:1 a:2");
+}
+
+TEST(stash_become_test, AStashedRequestIsAnsweredLater) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) {
+    me.become(
+        [&me](question q, responder<std::string> to) { EXPECT_TRUE(me.stash(q, std::move(to))); });
+  });
+  auto asked = a.ask(question{});
+  s.run();
+  EXPECT_FALSE(asked.is_ready());
+  s.tell(a, [](player& me) {
+    me.unbecome();
+    me.unstash_all();
+  });
+  EXPECT_EQ(asked.get(), "a");
+}
+
+TEST(stash_become_test, WhatWasPutAsideOutlivesTheState) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, &puts_aside);
+  for (const char* w : {"1", "2"}) ASSERT_TRUE(a.send(say{w}));
+  ASSERT_TRUE(a.send(act{&falls}));
+  ASSERT_TRUE(a.send(say{"3"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a a! -a +a a:1 a:2 a:3");
+}
+
+TEST(stash_become_test, UnstashOfNothingDoesNothing) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) { me.unstash_all(); });
+  EXPECT_EQ(s.took(), "+a");
+}
+
+// ---- become
+
+TEST(stash_become_test, WhatItBecomesTakesItsMessagesAndTheRestGoesWhereItWent) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) { me.become([&me](say m) { me.note("other:" + m.what); }); });
+  ASSERT_TRUE(a.send(say{"x"}));
+  ASSERT_TRUE(a.send(urgent_say{"y"}));
+  auto asked = a.ask(question{});
+  s.run();
+  EXPECT_EQ(s.took(), "+a a!!y other:x");
+  EXPECT_EQ(asked.get(), "a");
+}
+
+TEST(stash_become_test, TheyAreTakenBackOneByOne) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) {
+    me.become([&me](say) { me.note("one"); });
+    me.become([&me](say) { me.note("two"); });
+  });
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(a.send(say{"own"}));
+    ASSERT_TRUE(a.send(act{[](player& me) { me.unbecome(); }}));
+  }
+  ASSERT_TRUE(a.send(say{"own"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a two one a:own a:own");
+}
+
+TEST(stash_become_test, AHandlerMayTakeItselfBackAndGoOn) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) {
+    me.become([&me, kept = std::string(100, 'k')](say) {
+      me.unbecome();
+      me.become([&me](say) { me.note("next"); });
+      me.note(std::to_string(kept.size()));  // of the one that runs, which is still there
+    });
+  });
+  ASSERT_TRUE(a.send(say{}));
+  ASSERT_TRUE(a.send(say{}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a 100 next");
+}
+
+TEST(stash_become_test, AHandlerThatIsACoroutineIsKeptUntilItEnds) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [&s](player& me) { me.become(slow_handler{me, s.clock, std::string(100, 'k')}); });
+  ASSERT_TRUE(a.send(say{}));
+  ASSERT_TRUE(a.send(say{"between"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a a:between");
+  s.advance(1s);
+  EXPECT_EQ(s.took(), "100");
+}
+
+TEST(stash_become_test, ItAnswersRequestsAsWell) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) { me.become([](question) { return std::string("another"); }); });
+  auto asked = a.ask(question{});
+  s.run();
+  EXPECT_EQ(asked.get(), "another");
+}
+
+TEST(stash_become_test, WhatItBecameIsGoneWhenItIsMadeAnew) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) { me.become([&me](say) { me.note("old"); }); });
+  s.fall(a);
+  ASSERT_TRUE(a.send(say{"own"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a a! -a +a a:own");
+}
+
+TEST(stash_become_test, OneThatThrowsFailsTheActor) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) {
+    me.become([&me](say) {
+      me.unbecome();
+      falls(me);
+    });
+  });
+  ASSERT_TRUE(a.send(say{}));
+  s.run();
+  EXPECT_EQ(s.failures(), "a:restart");
+}
+
+TEST(stash_become_test, UnbecomeOfWhatItIsDoesNothing) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) { me.unbecome(); });
+  ASSERT_TRUE(a.send(say{"own"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a a:own");
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,309 @@
+// Hearing of the ends of others: watches and links.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/actor/testing/stage.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+
+namespace sluice {
+namespace {
+
+using testing::act;
+using testing::falls;
+using testing::journal;
+using testing::named;
+using testing::part;
+using testing::player;
+using testing::say;
+using testing::stage;
+
+using players = std::vector<ref<player>>;
+
+supervision always(directive what) {
+  supervision s;
+  s.what = what;
+  return s;
+}
+
+// ---- watch
+
+TEST(watch_test, AWatcherHearsWhoEndedAndHow) {
+  stage s(always(directive::stop));
+  const auto w = s.enter("w");
+  const auto a = s.enter("a");
+  const auto b = s.enter("b");
+  s.tell(w, [&](player& me) {
+    me.hears_of(a);
+    me.hears_of(b);
+  });
+  s.took();
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a w:a-stopped");
+  s.fall(b);
+  EXPECT_EQ(s.took(), "b! -b w:b-failed");
+}
+
+TEST(watch_test, OneThatIsOverIsHeardOfAtOnce) {
+  stage s;
+  const auto w = s.enter("w");
+  const auto a = s.enter("a");
+  a.stop();
+  s.run();
+  s.took();
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  EXPECT_EQ(s.took(), "w:a-stopped");
+}
+
+TEST(watch_test, ARestartIsNoEnd) {
+  stage s;
+  const auto w = s.enter("w");
+  const auto a = s.enter("a");
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.took();
+  s.fall(a);
+  EXPECT_EQ(s.took(), "a! -a +a");
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a w:a-stopped");
+}
+
+TEST(watch_test, AParentMayWatchItsChild) {
+  stage s;
+  const auto boss = s.enter("boss");
+  s.tell(boss, [](player& me) {
+    const auto kid = me.hire("kid");
+    me.hears_of(kid);
+    kid.stop();
+  });
+  EXPECT_EQ(s.took(), "+boss +kid kid! -kid boss:kid-stopped");
+}
+
+TEST(watch_test, ManyHearOfOneEndAndOneHearsOfMany) {
+  stage s;
+  const auto a = s.enter("a");
+  const auto all = s.enter("all");
+  players watchers;
+  for (int i = 0; i < 100; ++i) {
+    watchers.push_back(s.enter("w"));
+    s.tell(watchers.back(), [&](player& me) { me.hears_of(a); });
+    s.tell(all, [&](player& me) { me.hears_of(watchers.back()); });
+  }
+  s.took();
+  a.stop();
+  s.run();
+  std::string heard = s.took();
+  std::string expected = "a! -a";
+  for (int i = 0; i < 100; ++i) expected += " w:a-stopped";
+  EXPECT_EQ(heard, expected);
+  for (const auto& w : watchers) w.stop();
+  s.run();
+  heard = s.took();
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = heard.find("all:w-stopped", at)) != std::string::npos; ++at) {
+    ++count;
+  }
+  EXPECT_EQ(count, 100U);
+}
+
+TEST(watch_test, AWatcherThatIsMadeAnewHearsOnceOfWhatItWatchesAnew) {
+  stage s;
+  const auto a = s.enter("a");
+  const auto w = s.enter(part{.name = "w", .at_start = [&a](player& me) { me.hears_of(a); }});
+  for (int i = 0; i < 8; ++i) s.fall(w);
+  s.took();
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a w:a-stopped");
+}
+
+TEST(watch_test, AWatcherThatWasMadeAnewDoesNotHearOfWhatItsOldStateWatched) {
+  stage s;
+  const auto a = s.enter("a");
+  const auto w = s.enter("w");
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.fall(w);
+  s.took();
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a");
+}
+
+TEST(watch_test, WhatMakesTheMessageRunsInTheWatchersTurnAndMayThrow) {
+  stage s;
+  const auto a = s.enter("a");
+  const auto w = s.enter("w");
+  s.tell(w, [&](player& me) {
+    me.watch(a, [&me](const actor_end&) -> say {
+      me.note(detail::cell::current() == &me.self().cell_of() ? "mine" : "another's");
+      falls(me);
+    });
+  });
+  s.took();
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a mine w! -w +w");
+  EXPECT_EQ(s.failures(), "w:restart");
+}
+
+TEST(watch_test, AWatcherThatIsOverIsNotToldAndNothingIsLost) {
+  stage s;
+  const auto a = s.enter("a");
+  const auto w = s.enter("w");
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  w.stop();
+  s.run();
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.dead_letters(), "");
+}
+
+TEST(watch_test, TheEndOfAWatcherDoesNotTouchTheWatched) {
+  stage s(always(directive::stop));
+  const auto a = s.enter("a");
+  const auto w = s.enter("w");
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.fall(w);
+  EXPECT_TRUE(w.is_over());
+  EXPECT_FALSE(a.is_over());
+}
+
+TEST(watch_test, EndedIsCompleteAlsoForThoseWhoAskLate) {
+  stage s;
+  const auto a = s.enter("a");
+  auto early = a.ended();
+  s.run();
+  EXPECT_FALSE(early.is_ready());
+  a.stop();
+  s.run();
+  EXPECT_EQ(early.get().id, a.id());
+  EXPECT_EQ(a.ended().get().name, "a");
+}
+
+TEST(watch_test, OneWhoseConstructorThrewIsOverForThoseItTold) {
+  stage s;
+  ref<player> itself;
+  try {
+    (void)s.enter(part{.name = "a", .at_start = [&](player& me) {
+                         itself = me.self();
+                         falls(me);
+                       }});
+    FAIL();
+  } catch (const std::runtime_error&) {
+  }
+  ASSERT_TRUE(itself.send(say{"left"}));  // it is not over before its turn has come
+  s.run();
+  EXPECT_EQ(itself.ended().get().why, end_reason::failed);
+  EXPECT_EQ(s.dead_letters(), "say");
+}
+
+// ---- links
+
+TEST(watch_test, ALinkWorksBothWays) {
+  for (const bool first_falls : {true, false}) {
+    stage s(always(directive::stop));
+    const auto a = s.enter("a");
+    const auto b = s.enter("b");
+    s.tell(a, [&](player& me) { me.link(b); });
+    s.fall(first_falls ? a : b);
+    EXPECT_TRUE(a.is_over());
+    EXPECT_TRUE(b.is_over());
+    const actor_end end = (first_falls ? b : a).ended().get();
+    EXPECT_EQ(end.why, end_reason::failed);
+    try {
+      std::rethrow_exception(end.error);
+    } catch (const actor_error& e) {
+      EXPECT_EQ(e.why(), actor_error::linked);
+    }
+  }
+}
+
+TEST(watch_test, ALinkDoesNotCarryAnEndThatIsNoFailure) {
+  stage s;
+  const auto a = s.enter("a");
+  const auto b = s.enter("b");
+  s.tell(a, [&](player& me) { me.link(b); });
+  b.stop();
+  s.run();
+  EXPECT_TRUE(b.is_over());
+  EXPECT_FALSE(a.is_over());
+  EXPECT_EQ(s.failures(), "");
+}
+
+TEST(watch_test, ALinkToOneThatHasFailedFailsAtOnce) {
+  stage s(always(directive::stop));
+  const auto a = s.enter("a");
+  const auto b = s.enter("b");
+  s.fall(b);
+  s.tell(a, [&](player& me) { me.link(b); });
+  EXPECT_TRUE(a.is_over());
+}
+
+TEST(watch_test, AChainOfLinksFallsAsAWhole) {
+  stage s(always(directive::stop));
+  players chain;
+  for (int i = 0; i < 50; ++i) chain.push_back(s.enter(std::to_string(i)));
+  for (std::size_t i = 1; i < chain.size(); ++i) {
+    s.tell(chain[i], [&](player& me) { me.link(chain[i - 1]); });
+  }
+  s.fall(chain[25]);
+  for (const auto& c : chain) EXPECT_TRUE(c.is_over());
+  EXPECT_EQ(s.system.stats().failures, 50U);
+}
+
+TEST(watch_test, ALinkMadeAgainByEachLifeFailsItOnlyOnce) {
+  supervision top;
+  top.decide = [](const std::exception_ptr& e) {
+    try {
+      std::rethrow_exception(e);
+    } catch (const std::logic_error&) {
+      return directive::stop;
+    } catch (...) {
+      return directive::restart;
+    }
+  };
+  stage s(top);
+  const auto other = s.enter("other");
+  const auto a = s.enter(part{.name = "a", .at_start = [&other](player& me) {
+                                if (!other.is_over()) me.link(other);
+                              }});
+  for (int i = 0; i < 3; ++i) s.fall(a);
+  s.failures();
+  s.tell(other, [](player&) { throw std::logic_error("for good"); });
+  EXPECT_EQ(s.failures(), "other:stop a:restart");
+}
+
+// ---- with threads
+
+TEST(watch_test, EveryWatcherHearsExactlyOnceWhileTheWatchedEnds) {
+  work_stealing_pool pool({.threads = 2});
+  journal log;
+  for (int round = 0; round < 200; ++round) {
+    actor_system system(pool);
+    const auto a = system.spawn_with<player>(named("a"), part{.name = "a", .log = &log});
+    std::atomic<int> heard{0};
+    players watchers;
+    std::vector<future<actor_end>> ends;
+    for (int i = 0; i < 8; ++i) {
+      watchers.push_back(system.spawn_with<player>(named("w"), part{.name = "w", .log = &log}));
+      ASSERT_TRUE(watchers.back().send(act{[&](player& me) {
+        me.watch(a, [&me, &heard](const actor_end&) {
+          ++heard;
+          me.close_self();
+          return say{"it ended"};
+        });
+      }}));
+      if (i == round % 8) a.stop();
+      ends.push_back(watchers.back().ended());
+    }
+    for (auto& e : ends) (void)e.get();
+    EXPECT_EQ(heard, 8);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
