@@ -35,8 +35,8 @@ std::mutex& to_clean_up_lock() {
 
 // Ours, the baseline, then the peers: the order of every table, whatever the order of linking.
 int rank(std::string_view who) {
-  constexpr std::array<std::string_view, 7> order = {"sluice",     "sluice_", "std", "tbb",
-                                                     "moodycamel", "boost",   "go"};
+  constexpr std::array<std::string_view, 8> order = {"sluice",     "sluice_", "std", "tbb",
+                                                     "moodycamel", "boost",   "caf", "go"};
   for (std::size_t i = 0; i < order.size(); ++i) {
     const bool family = order[i].ends_with('_');
     if (who == order[i] || (family && who.starts_with(order[i]))) {
@@ -193,6 +193,10 @@ bar at_most(double times, std::string against, std::string who) {
 
 bar below(double limit, std::string who) {
   return {bar::rule::below, limit, "", std::move(who)};
+}
+
+bar above(double limit, std::string who) {
+  return {bar::rule::above, limit, "", std::move(who)};
 }
 
 measure operations_per_second(timed_run run) {

@@ -54,17 +54,19 @@ struct bar {
   enum class rule {
     at_least_times,  // who >= limit * against
     at_most_times,   // who <= limit * against
-    below            // who < limit, in the workload's unit
+    below,           // who < limit, in the workload's unit
+    above            // who > limit, likewise
   };
   rule kind;
   double limit;
-  std::string against;  // empty for `below`
+  std::string against;  // empty for `below` and `above`
   std::string who;
 };
 
 bar at_least(double times, std::string against, std::string who = "sluice");
 bar at_most(double times, std::string against, std::string who = "sluice");
 bar below(double limit, std::string who = "sluice");
+bar above(double limit, std::string who = "sluice");
 
 struct workload {
   std::string name;

@@ -47,6 +47,8 @@ TEST(bench_report_test, ABarIsJudgedOnMedians) {
   EXPECT_EQ(judge(at_most(9.9, "std"), board), verdict::not_met);
   EXPECT_EQ(judge(below(40), board), verdict::not_met);
   EXPECT_EQ(judge(below(40.1), board), verdict::met);
+  EXPECT_EQ(judge(above(40), board), verdict::not_met);
+  EXPECT_EQ(judge(above(39.9), board), verdict::met);
 }
 
 TEST(bench_report_test, ABarWhosePeerDidNotRunIsNotMetNorMissed) {

@@ -68,6 +68,11 @@ void print_ratios(std::ostream& out, const scoreboard& board) {
   }
 }
 
+// Whether a claim is about a value and not about a ratio.
+bool is_absolute(const bar& claim) {
+  return claim.kind == bar::rule::below || claim.kind == bar::rule::above;
+}
+
 std::string claim_text(const bar& claim, const std::string& unit) {
   switch (claim.kind) {
     case bar::rule::at_least_times:
@@ -76,6 +81,8 @@ std::string claim_text(const bar& claim, const std::string& unit) {
       return claim.who + " at most " + brief(claim.limit) + "x " + claim.against;
     case bar::rule::below:
       return claim.who + " below " + brief(claim.limit) + " " + unit;
+    case bar::rule::above:
+      return claim.who + " above " + format_value(claim.limit) + " " + unit;
   }
   std::abort();
 }
@@ -83,7 +90,7 @@ std::string claim_text(const bar& claim, const std::string& unit) {
 // What the claim's left side came to: a ratio, or a value.
 std::string measured_text(const bar& claim, const scoreboard& board) {
   const double value = *median_of(board, claim.who);
-  if (claim.kind == bar::rule::below) {
+  if (is_absolute(claim)) {
     return format_value(value) + " " + board.what.unit;
   }
   return times(value / *median_of(board, claim.against));
@@ -160,11 +167,12 @@ std::string format_value(double value) {
 
 verdict judge(const bar& claim, const scoreboard& board) {
   const std::optional<double> value = median_of(board, claim.who);
-  if (claim.kind == bar::rule::below) {
+  if (is_absolute(claim)) {
     if (!value) {
       return verdict::not_measured;
     }
-    return *value < claim.limit ? verdict::met : verdict::not_met;
+    const bool met = claim.kind == bar::rule::below ? *value < claim.limit : *value > claim.limit;
+    return met ? verdict::met : verdict::not_met;
   }
   const std::optional<double> base = median_of(board, claim.against);
   if (!value || !base) {

@@ -10,10 +10,10 @@ target_link_libraries(sluice_bench_harness PUBLIC Threads::Threads)
 #   sluice_bench(NAME queue SOURCES queue/queue_bench.cpp ... [PEERS tbb go ...]
 #     [LIBRARIES target...] [PROGRAMS target...])
 #
-# Every peer adds the source <name>/<peer>_case.cpp. When a peer is not installed, building the
-# benchmark stops and names the package, because a table without it would look complete;
-# SLUICE_BENCH_ALLOW_MISSING_PEERS leaves it out instead. PROGRAMS are of this project, and are
-# started by the benchmark.
+# Every peer adds the sources <name>/<peer>_case.cpp and <name>/<peer>_*_case.cpp. When a peer is
+# not installed, building the benchmark stops and names the package, because a table without it
+# would look complete; SLUICE_BENCH_ALLOW_MISSING_PEERS leaves it out instead. PROGRAMS are of this
+# project, and are started by the benchmark.
 function(sluice_bench)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;PEERS;LIBRARIES;PROGRAMS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
@@ -28,7 +28,8 @@ function(sluice_bench)
   endif()
   foreach(peer IN LISTS arg_PEERS)
     if(TARGET bench_peer_${peer})
-      target_sources(${target} PRIVATE ${arg_NAME}/${peer}_case.cpp)
+      file(GLOB more CONFIGURE_DEPENDS ${arg_NAME}/${peer}_*_case.cpp)
+      target_sources(${target} PRIVATE ${arg_NAME}/${peer}_case.cpp ${more})
       get_target_property(type bench_peer_${peer} TYPE)
       if(type STREQUAL "INTERFACE_LIBRARY")
         target_link_libraries(${target} PRIVATE bench_peer_${peer})

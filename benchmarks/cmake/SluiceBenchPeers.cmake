@@ -46,6 +46,16 @@ else()
   sluice_missing_peer(boost libboost-thread1.81-dev)
 endif()
 
+find_path(SLUICE_CAF_DIR caf/actor_system.hpp)
+find_library(SLUICE_CAF_CORE caf_core)
+mark_as_advanced(SLUICE_CAF_DIR SLUICE_CAF_CORE)
+if(SLUICE_CAF_DIR AND SLUICE_CAF_CORE)
+  sluice_header_peer(caf "${SLUICE_CAF_DIR}")
+  target_link_libraries(bench_peer_caf INTERFACE "${SLUICE_CAF_CORE}")
+else()
+  sluice_missing_peer(caf libcaf-dev)
+endif()
+
 # Servers, which a benchmark starts from the PATH.
 find_program(SLUICE_BEANSTALKD beanstalkd)
 mark_as_advanced(SLUICE_BEANSTALKD)

@@ -4,6 +4,8 @@
 //
 // WORKLOAD is one of the table below, to which other files add theirs. Runs it briefly to warm up,
 // then for the time it is told, checks that every item arrived, and prints operations per second.
+// Or it is one of the measurements, which need a fresh process: those run once and print a number
+// in a unit of their own.
 package main
 
 import (
@@ -180,6 +182,9 @@ var workloads = map[string]func(sizes, time.Duration) tally{
 	"select":   func(s sizes, d time.Duration) tally { return selectOverFour(s.capacity, d) },
 }
 
+// measurements by name, as workloads.
+var measurements = map[string]func(sizes) float64{}
+
 func main() {
 	if len(os.Args) != 6 {
 		fail("usage: peer WORKLOAD PRODUCERS CONSUMERS CAPACITY MILLISECONDS")
@@ -192,11 +197,15 @@ func main() {
 		}
 		numbers[i] = n
 	}
+	size := sizes{numbers[0], numbers[1], numbers[2]}
+	if measurement, known := measurements[os.Args[1]]; known {
+		fmt.Printf("%.6f\n", measurement(size))
+		return
+	}
 	workload, known := workloads[os.Args[1]]
 	if !known {
 		fail("no workload is called '%s'", os.Args[1])
 	}
-	size := sizes{numbers[0], numbers[1], numbers[2]}
 	duration := time.Duration(numbers[3]) * time.Millisecond
 	workload(size, duration/8)
 	result := workload(size, duration)
