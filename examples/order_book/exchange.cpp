@@ -1,0 +1,75 @@
+#include "examples/order_book/exchange.hpp"
+
+#include <utility>
+
+namespace order_book {
+
+// ---- market
+
+placed market::on(const place_order& m) {
+  const order_id id = ++last_id_;
+  of(m.what).placed += m.amount;
+  quantity filled = 0;
+  for (const fill& f : book_.place({id, m.what, m.limit, m.amount})) filled += f.amount;
+  sums_.traded += filled;
+  publish();
+  return {.id = id, .filled = filled};
+}
+
+quantity market::on(const cancel_order& m) {
+  const std::optional<order> was = book_.cancel(m.id);
+  if (!was) return 0;
+  of(was->what).cancelled += was->open;
+  publish();
+  return was->open;
+}
+
+market_sums market::on(const get_sums&) const {
+  market_sums all = sums_;
+  all.bought.open = book_.open(side::buy);
+  all.sold.open = book_.open(side::sell);
+  return all;
+}
+
+void market::on(subscribe m) {
+  subscribers_.push_back(std::move(m.who));
+}
+
+// A subscriber that is slow gets the newest only; one that is over gets nothing.
+void market::publish() {
+  const quote now{++changes_, book_.best(side::buy), book_.best(side::sell)};
+  std::erase_if(subscribers_,
+                [&](const auto& who) { return who.try_send(now) == sluice::status::closed; });
+}
+
+// ---- gateway
+
+gateway::gateway(const std::vector<std::string>& symbols) {
+  for (const std::string& symbol : symbols) {
+    markets_.emplace(symbol, spawn_with<market>({.name = symbol}));
+  }
+}
+
+template <class Request>
+void gateway::hand_on(Request m, sluice::responder<typename Request::reply> to,
+                      typename Request::reply if_unknown) {
+  const auto found = markets_.find(m.symbol);
+  if (found == markets_.end()) return to.reply(std::move(if_unknown));
+  (void)forward(found->second, std::move(m), std::move(to));  // the asker hears if it fails
+}
+
+void gateway::on(place_order m, sluice::responder<placed> to) {
+  hand_on(std::move(m), std::move(to), {.is_known = false});
+}
+void gateway::on(cancel_order m, sluice::responder<quantity> to) {
+  hand_on(std::move(m), std::move(to), 0);
+}
+void gateway::on(get_sums m, sluice::responder<market_sums> to) {
+  hand_on(std::move(m), std::move(to), {});
+}
+void gateway::on(subscribe m) {
+  const auto found = markets_.find(m.symbol);
+  if (found != markets_.end()) (void)found->second.send(std::move(m));
+}
+
+}  // namespace order_book

@@ -1,0 +1,138 @@
+#pragma once
+
+// The actors of an exchange: a market for each symbol, a gateway before them, and tickers that
+// show how a market stands.
+//
+// Traders know the gateway only. It hands a request on to the market, which answers the trader
+// directly: the gateway keeps nothing and waits for nobody. Markets share no state, so that they
+// run side by side; within one, orders are matched one at a time, in the order of their coming.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "examples/order_book/book.hpp"
+#include "sluice/actor/actor.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace order_book {
+
+// ---- requests of traders
+
+struct placed {
+  bool is_known = true;  // false: there is no such symbol, and nothing has happened
+  order_id id = 0;
+  quantity filled = 0;  // at once; the rest waits
+};
+struct place_order {
+  using reply = placed;
+  std::string symbol;
+  side what = side::buy;
+  price limit = 0;
+  quantity amount = 0;
+};
+
+struct cancel_order {
+  using reply = quantity;  // what was open
+  std::string symbol;
+  order_id id = 0;
+};
+
+// What has become of all that was placed on one side of a market.
+struct sums {
+  quantity placed = 0;
+  quantity cancelled = 0;
+  quantity open = 0;  // counted from the orders that wait
+};
+struct market_sums {
+  sums bought;
+  sums sold;
+  quantity traded = 0;
+
+  // Nothing was made, nothing was lost: what is neither open nor cancelled has been traded, and
+  // every piece that was sold was bought.
+  bool add_up() const {
+    return bought.placed - bought.cancelled - bought.open == traded &&
+           sold.placed - sold.cancelled - sold.open == traded;
+  }
+};
+struct get_sums {
+  using reply = market_sums;
+  std::string symbol;
+};
+
+// ---- market data
+
+struct quote {
+  std::uint64_t number = 0;  // of the changes of this market
+  std::optional<price> bid{};
+  std::optional<price> ask{};
+};
+struct subscribe {
+  std::string symbol;
+  sluice::recipient<quote> who;
+};
+
+class market : public sluice::actor<market, place_order, cancel_order, get_sums, subscribe> {
+ public:
+  placed on(const place_order& m);
+  quantity on(const cancel_order& m);
+  market_sums on(const get_sums&) const;
+  void on(subscribe m);
+
+ private:
+  void publish();
+  sums& of(side s) { return s == side::buy ? sums_.bought : sums_.sold; }
+
+  book book_;
+  order_id last_id_ = 0;
+  market_sums sums_;
+  std::uint64_t changes_ = 0;
+  std::vector<sluice::recipient<quote>> subscribers_;
+};
+
+class gateway : public sluice::actor<gateway, place_order, cancel_order, get_sums, subscribe> {
+ public:
+  explicit gateway(const std::vector<std::string>& symbols);
+
+  void on(place_order m, sluice::responder<placed> to);
+  void on(cancel_order m, sluice::responder<quantity> to);
+  void on(get_sums m, sluice::responder<market_sums> to);
+  void on(subscribe m);
+
+ private:
+  template <class Request>
+  void hand_on(Request m, sluice::responder<typename Request::reply> to,
+               typename Request::reply if_unknown);
+
+  std::map<std::string, sluice::ref<market>> markets_;
+};
+
+// Shows the newest quote. However slow it is, it is never behind: quotes that come while it is
+// busy replace one another in its mailbox. (So would a request: such an actor is not to be asked.)
+class ticker : public sluice::actor<ticker, quote> {
+ public:
+  struct shown {
+    quote last{};
+    std::uint64_t count = 0;
+  };
+
+  explicit ticker(sluice::guarded<shown>& screen) : screen_(screen) {}
+  static sluice::actor_options options() {
+    sluice::actor_options o;
+    o.name = "ticker";
+    o.mailbox = {.capacity = 1, .overflow = sluice::overflow::latest};
+    return o;
+  }
+
+  void on(quote q) {
+    screen_.with([&](shown& s) { s = {q, s.count + 1}; });
+  }
+
+ private:
+  sluice::guarded<shown>& screen_;
+};
+
+}  // namespace order_book
