@@ -196,8 +196,7 @@ std::string_view module_of(std::string_view path) {
 }
 
 std::string folder_of(std::string_view module) {
-  const bool has_path = module.find('/') != std::string_view::npos;
-  return (has_path ? "" : "sluice/") + std::string(module);
+  return (module.starts_with("jobs/") ? "" : "sluice/") + std::string(module);
 }
 
 }  // namespace sluice::architecture
