@@ -13,6 +13,7 @@
 #include "sluice/actor/keyed_actor.hpp"
 #include "sluice/actor/memory_actor_store.hpp"
 #include "sluice/executor/manual_executor.hpp"
+#include "sluice/future/spawn.hpp"
 
 namespace sluice {
 namespace {
@@ -212,6 +213,40 @@ TEST_F(keyed_actors_test, APlainRefBringsItBack) {
   run();
   EXPECT_EQ(again.get(), 7);
   EXPECT_EQ(dead_letters_, 0);
+}
+
+TEST_F(keyed_actors_test, ACoroutineThatSendsThroughAPlainRefWaitsForRoomInTheNextOne) {
+  keyed_options o;
+  o.each.mailbox.capacity = 1;
+  open(std::move(o));
+  put("a", 1);
+  auto f = of("a").ask(who{});
+  run();
+  const ref<tally> itself = f.get();
+  wait(10s);
+  ASSERT_EQ(alive_now, 0);
+  store_.hold();
+  ASSERT_TRUE(itself.send(add{1})) << "to the next one, which is loaded, and then full";
+  const auto send_more = [](ref<tally> to) -> task<status> {
+    const status how = co_await to.async_send(add{10});
+    co_return how;
+  };
+  manual_executor tasks;
+  auto first = sluice::spawn(tasks, send_more(itself));
+  auto second = sluice::spawn(tasks, send_more(itself));
+  tasks.run_all();
+  run();
+  EXPECT_FALSE(first.is_ready());
+  EXPECT_FALSE(second.is_ready());
+  EXPECT_EQ(of("a").now().waiting(), 2U);
+  store_.let_go();
+  for (int i = 0; i < 3; ++i) {
+    run();
+    tasks.run_all();
+  }
+  EXPECT_EQ(first.get(), status::ok);
+  EXPECT_EQ(second.get(), status::ok);
+  EXPECT_EQ(sum("a"), 22);
 }
 
 TEST_F(keyed_actors_test, OfTooManyTheOneUsedLongestAgoGoes) {

@@ -189,6 +189,15 @@ bool cell::pass_on(envelope& e) {
   return true;
 }
 
+cell_ptr cell::successor_if_closed() {
+  if (!comes_back_) return {};
+  {
+    const std::lock_guard hold(guard_);
+    if (!closed_) return {};
+  }
+  return successor();
+}
+
 bool cell::send_uncounted(envelope& e) noexcept {
   e.is_counted = false;
   if (actor_observer* const watching = system_.observer()) {

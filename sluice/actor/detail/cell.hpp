@@ -184,6 +184,7 @@ class cell : public work, private child_hook {
   // For a letter that waited for room when the actor ended: the successor's, beyond the bound.
   // False: there is none; the letter is still the caller's.
   bool pass_on(envelope& e);
+  cell_ptr successor_if_closed();
   // Runs it in this actor's turn, after so long, unless the actor ends, is made anew or cancels it.
   // It gets the number that is given here, which stands for it until it is cancelled: also by the
   // call itself.

@@ -3,6 +3,7 @@
 // Sending and asking, for all that an actor can be addressed by.
 
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -45,31 +46,37 @@ template <class M>
 class send_op {
  public:
   send_op(cell_ptr to, const envelope_ops& ops, M m)
-      : to_(std::move(to)),
-        letter_(make_envelope<letter<M>>(ops, std::move(m))),
-        wait_(*to_, *letter_) {}
+      : to_(std::move(to)), letter_(make_envelope<letter<M>>(ops, std::move(m))) {
+    wait_.emplace(*to_, *letter_);
+  }
   send_op(const send_op&) = delete;
   send_op& operator=(const send_op&) = delete;
   ~send_op() {
     if (letter_ != nullptr) free_envelope(*letter_);
   }
 
-  bool ready() const noexcept { return wait_.ready(); }
+  bool ready() const noexcept { return wait_->ready(); }
   bool attempt() {
     how_ = to_->send(*letter_, nullptr);
-    return !to_->lets_wait(how_);
+    if (!to_->lets_wait(how_)) return true;
+    // If this one has rested, it is the next one that has no room, and that is waited for.
+    if (cell_ptr next = to_->successor_if_closed()) {
+      to_ = std::move(next);
+      wait_.emplace(*to_, *letter_);
+    }
+    return false;
   }
   enlisted enlist(waiter& who) noexcept {
     waited_ = true;
     told_.begin(*to_, actor_wait::room);
-    return wait_.enlist(who);
+    return wait_->enlist(who);
   }
   bool woken() const noexcept { return true; }
-  void retract() noexcept { wait_.retract(); }
-  spin_budget& spin() noexcept { return wait_.spin(); }
+  void retract() noexcept { wait_->retract(); }
+  spin_budget& spin() noexcept { return wait_->spin(); }
   status result(status ended) noexcept {
     told_.end();
-    const status how = !waited_ && ended ? how_ : status(wait_.result(ended));
+    const status how = !waited_ && ended ? how_ : status(wait_->result(ended));
     if (waited_ && how == status::closed) {
       if (to_->pass_on(*letter_)) {
         letter_ = nullptr;
@@ -82,9 +89,9 @@ class send_op {
   }
 
  private:
-  const cell_ptr to_;
+  cell_ptr to_;
   letter<M>* letter_;
-  room_wait wait_;
+  std::optional<room_wait> wait_;  // always there
   status how_ = status::ok;
   bool waited_ = false;
   told_wait told_;
