@@ -17,6 +17,15 @@ namespace sluice {
 template <class T>
 using atomic = std::atomic<T>;
 
+inline void atomic_fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
+
+// A relaxed load of what steers nothing but diagnosis: no schedule of a simulated build depends on
+// it.
+template <class T>
+T glance(const atomic<T>& at) noexcept {
+  return at.load(std::memory_order_relaxed);
+}
+
 }  // namespace sluice
 #endif
 

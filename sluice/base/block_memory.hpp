@@ -11,7 +11,8 @@
 //
 // Bounded: two magazines of each size up to 256 bytes on a thread, and `depot_magazines` in the
 // depot; the rest, and what is larger, goes to operator new and delete. A thread frees what it
-// keeps when it ends. Under a sanitizer nothing is kept, so that it sees every use after free.
+// keeps when it ends. Under a sanitizer and in a simulation nothing is kept, so that they see every
+// use after free.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@
 
 namespace sluice {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SLUICE_SIM)
 inline constexpr bool keeps_blocks = false;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
@@ -65,6 +66,8 @@ SLUICE_PER_THREAD inline void* take_block(std::size_t bytes) {
     if (kept.first != nullptr) [[likely]] {
       auto* const taken = kept.first;
       kept.first = taken->next;
+      // It may be in the cache of the core that gave it back: so it comes while this one is used.
+      __builtin_prefetch(kept.first, 1);
       --kept.count;
       return taken;
     }

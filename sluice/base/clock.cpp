@@ -1,8 +1,11 @@
 #include "sluice/base/clock.hpp"
 
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "sluice/base/check.hpp"
+#include "sluice/base/run_local.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/base/work.hpp"
 
@@ -113,8 +116,9 @@ class steady final : public clock {
  private:
   void start() {  // mutex_ held
     auto place = std::make_unique<seam::parker>();
-    seam::thread([this] { run(); }).detach();  // it waits for mutex_
-    parker_ = place.release();
+    // It waits for mutex_.
+    seam::run_forever([](void* self) { static_cast<steady*>(self)->run(); }, this);
+    parker_ = std::move(place);
   }
 
   void run() noexcept {
@@ -135,16 +139,15 @@ class steady final : public clock {
   }
 
   seam::os_mutex mutex_;
-  timer_heap timers_;                // protected by mutex_
-  seam::parker* parker_ = nullptr;   // set once under mutex_; its owner is the timer thread
+  timer_heap timers_;                     // protected by mutex_
+  std::unique_ptr<seam::parker> parker_;  // set once under mutex_; the timer thread's
 };
 
 }  // namespace
 
 // Never destroyed: the timer thread may outlive the statics.
 clock& real_clock() noexcept {
-  static auto* const instance = new steady;
-  return *instance;
+  return run_local<steady>();
 }
 
 struct manual_clock::state {
@@ -181,8 +184,7 @@ bool manual_clock::disarm(timer& t) noexcept {
 void manual_clock::advance(std::chrono::nanoseconds by) {
   check(by.count() >= 0, "sluice::manual_clock", "time to move forwards");
   std::unique_lock hold(state_->mutex);
-  const auto end =
-      state_->now > time_point::max() - by ? time_point::max() : state_->now + by;
+  const auto end = state_->now > time_point::max() - by ? time_point::max() : state_->now + by;
   while (!state_->timers.empty() && state_->timers.earliest() <= end) {
     if (state_->timers.earliest() > state_->now) state_->now = state_->timers.earliest();
     timer* const due = state_->timers.claim_due(state_->now);

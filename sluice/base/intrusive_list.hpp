@@ -10,12 +10,13 @@
 #include <cstddef>
 
 #include "sluice/base/check.hpp"
+#include "sluice/base/shared.hpp"
 
 namespace sluice {
 
 class list_hook {
  public:
-  list_hook() = default;
+  list_hook() noexcept { seam::begins_plain(this); }
   list_hook(const list_hook&) = delete;
   list_hook& operator=(const list_hook&) = delete;
   ~list_hook() { check(!linked(), "sluice::list_hook", "to be unlinked before destruction"); }
@@ -24,6 +25,9 @@ class list_hook {
 
   void unlink() noexcept {
     check(linked(), "sluice::list_hook", "to be in a list when it is unlinked");
+    seam::writes_plain(this);
+    seam::writes_plain(prev_);
+    seam::writes_plain(next_);
     prev_->next_ = next_;
     next_->prev_ = prev_;
     next_ = prev_ = nullptr;
@@ -48,7 +52,10 @@ class intrusive_list {
     root_.next_ = root_.prev_ = nullptr;
   }
 
-  bool empty() const noexcept { return root_.next_ == &root_; }
+  bool empty() const noexcept {
+    seam::reads_plain(&root_);
+    return root_.next_ == &root_;
+  }
   T& front() noexcept { return *static_cast<T*>(root_.next_); }
   T& back() noexcept { return *static_cast<T*>(root_.prev_); }
 
@@ -87,6 +94,9 @@ class intrusive_list {
  private:
   static void link(list_hook& element, list_hook* before, list_hook* after) noexcept {
     check(!element.linked(), "sluice::intrusive_list", "an element that is in no list");
+    seam::writes_plain(&element);
+    seam::writes_plain(before);
+    seam::writes_plain(after);
     element.prev_ = before;
     element.next_ = after;
     before->next_ = &element;

@@ -1,19 +1,16 @@
 #include "sluice/base/seam.hpp"
 
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <climits>
 #include <mutex>
 #include <vector>
 
 #include "sluice/base/check.hpp"
+#include "sluice/base/run_local.hpp"
 
 namespace sluice::seam {
 namespace {
@@ -84,19 +81,6 @@ thread_record& this_record() noexcept {
   return *mine;
 }
 
-timespec to_timespec(time_point at) noexcept {
-  // The futex takes an absolute CLOCK_MONOTONIC time, which is what steady_clock counts.
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch());
-  const auto count = ns.count() < 0 ? 0 : ns.count();
-  return {.tv_sec = static_cast<time_t>(count / 1'000'000'000),
-          .tv_nsec = static_cast<long>(count % 1'000'000'000)};
-}
-
-long futex_wait(atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* deadline) {
-  return ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, nullptr,
-                   FUTEX_BITSET_MATCH_ANY);
-}
-
 bool register_membarrier() noexcept {
   const long offered = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   if (offered < 0 || (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return false;
@@ -118,22 +102,32 @@ namespace {
 }();
 }  // namespace
 
-time_point now() noexcept { return std::chrono::steady_clock::now(); }
+time_point now() noexcept {
+  return std::chrono::steady_clock::now();
+}
 
 constinit thread_local std::uint32_t known_thread_number = 0;
 
-std::uint32_t first_thread_number() noexcept { return this_record().number; }
+std::uint32_t first_thread_number() noexcept {
+  return this_record().number;
+}
 
-void yield() noexcept { ::sched_yield(); }
+void yield() noexcept {
+  ::sched_yield();
+}
 
-void nap(std::chrono::microseconds about) noexcept { std::this_thread::sleep_for(about); }
+void nap(std::chrono::microseconds about) noexcept {
+  std::this_thread::sleep_for(about);
+}
 
 bool can_spin() noexcept {
   static const bool several = std::thread::hardware_concurrency() > 1;
   return several;
 }
 
-bool light_barrier_is_free() noexcept { return detail::free_light_barrier.load(relaxed); }
+bool light_barrier_is_free() noexcept {
+  return detail::free_light_barrier.load(relaxed);
+}
 
 void heavy_barrier() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -142,46 +136,12 @@ void heavy_barrier() noexcept {
   }
 }
 
-bool parker::take() noexcept {
-  std::uint32_t token = 1;
-  // acquire: pairs with the release in unpark, so that what the waker wrote is seen.
-  return word_.compare_exchange_strong(token, 0, acquire, relaxed);
+parker& this_parker() noexcept {
+  return this_record().place;
 }
 
-void parker::park() noexcept {
-  while (!take()) {
-    std::uint32_t none = 0;
-    if (!word_.compare_exchange_strong(none, 2, relaxed, relaxed)) continue;
-    while (word_.load(relaxed) == 2) futex_wait(word_, 2, nullptr);
-  }
+void run_forever(void (*body)(void*), void* argument) {
+  thread([body, argument] { body(argument); }).detach();
 }
-
-bool parker::park_until(time_point deadline) noexcept {
-  if (deadline == time_point::max()) {
-    park();
-    return true;
-  }
-  const auto until = to_timespec(deadline);
-  while (!take()) {
-    std::uint32_t none = 0;
-    if (!word_.compare_exchange_strong(none, 2, relaxed, relaxed)) continue;
-    while (word_.load(relaxed) == 2) {
-      if (futex_wait(word_, 2, &until) == 0 || errno != ETIMEDOUT) continue;
-      // Back to "nobody sleeps", unless the token came just now.
-      std::uint32_t sleeping = 2;
-      if (word_.compare_exchange_strong(sleeping, 0, relaxed, relaxed)) return false;
-    }
-  }
-  return true;
-}
-
-void parker::unpark() noexcept {
-  // release: pairs with the acquire in take.
-  if (word_.exchange(1, release) == 2) {
-    ::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  }
-}
-
-parker& this_parker() noexcept { return this_record().place; }
 
 }  // namespace sluice::seam

@@ -50,6 +50,14 @@ inline void pause() noexcept {
 // Lets another runnable thread have this core.
 void yield() noexcept;
 
+// How often a thread yields before it sleeps. In a schedule that is only a longer way to the same
+// sleep, on which the others would always get done what it waits for.
+#if defined(SLUICE_SIM)
+inline constexpr int yields_before_sleep = 0;
+#else
+inline constexpr int yields_before_sleep = 8;
+#endif
+
 // Gives the core away for about this long, for a spin that has gone on too long to be right.
 void nap(std::chrono::microseconds about) noexcept;
 

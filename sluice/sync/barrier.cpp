@@ -12,6 +12,7 @@ barrier::barrier(count_type expected, std::function<void()> completion)
 barrier::~barrier() {
   const std::lock_guard hold(guard_);  // the last arrival may still be about to let go of it
   check(waiters_.empty(), "sluice::barrier", "no waiters at its destruction");
+  watch::gone(this);
 }
 
 std::size_t barrier::waiting() const noexcept {

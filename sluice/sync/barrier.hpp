@@ -35,6 +35,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/base/outcome.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -52,6 +53,10 @@ class barrier {
   };
 
   explicit barrier(count_type expected, std::function<void()> completion = {});
+  barrier(count_type expected, named as, std::function<void()> completion = {})
+      : barrier(expected, std::move(completion)) {
+    watch::set_name(this, as.name());
+  }
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
   ~barrier();
@@ -59,20 +64,20 @@ class barrier {
   arrival_token arrive(count_type n = 1) { return add(n, 0); }
   void arrive_and_drop() { (void)add(1, 1); }
 
-  void wait(const arrival_token& token) { must(wait_within(token, {})); }
-  status wait(const arrival_token& token, std::stop_token stop) {
-    return wait_within(token, {{}, std::move(stop)});
+  void wait(const arrival_token& token, call_place at = {}) { must(wait_within(token, at)); }
+  status wait(const arrival_token& token, std::stop_token stop, call_place at = {}) {
+    return wait_within(token, {{}, std::move(stop), at});
   }
   bool try_wait(const arrival_token& token) const noexcept { return is_over(token.phase_); }
   template <class Rep, class Period>
   status try_wait_for(const arrival_token& token, std::chrono::duration<Rep, Period> d,
-                      std::stop_token stop = {}) {
-    return wait_within(token, {deadline::after(d), std::move(stop)});
+                      std::stop_token stop = {}, call_place at = {}) {
+    return wait_within(token, {deadline::after(d), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_wait_until(const arrival_token& token, std::chrono::time_point<Clock, Duration> t,
-                        std::stop_token stop = {}) {
-    return wait_within(token, {deadline::at(t), std::move(stop)});
+                        std::stop_token stop = {}, call_place at = {}) {
+    return wait_within(token, {deadline::at(t), std::move(stop), at});
   }
   status wait_within(const arrival_token& token, const wait_limits& limits) {
     return block_on(op(*this, token.phase_), limits);
@@ -82,8 +87,10 @@ class barrier {
     return awaitable<op>(std::move(limits), *this, token.phase_);
   }
 
-  void arrive_and_wait() { wait(arrive()); }
-  status arrive_and_wait(std::stop_token stop) { return wait(arrive(), std::move(stop)); }
+  void arrive_and_wait(call_place at = {}) { wait(arrive(), at); }
+  status arrive_and_wait(std::stop_token stop, call_place at = {}) {
+    return wait(arrive(), std::move(stop), at);
+  }
   status arrive_and_wait_within(const wait_limits& limits) { return wait_within(arrive(), limits); }
   // The arrival counts from the call on, before it is awaited.
   auto async_arrive_and_wait(wait_limits limits = {}) {
@@ -104,6 +111,7 @@ class barrier {
     void retract() noexcept;
     spin_budget& spin() noexcept { return barrier_.spin_; }
     status result(status ended) const noexcept { return ended; }
+    watch::subject about() const noexcept { return {&barrier_, "sluice::barrier", "wait"}; }
 
    private:
     barrier& barrier_;

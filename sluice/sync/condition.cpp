@@ -5,6 +5,7 @@ namespace sluice {
 condition::~condition() {
   const std::lock_guard hold(guard_);  // a notifier may still be about to let go of it
   check(inside_ == 0, "sluice::condition", "everybody to have returned from their waits");
+  watch::gone(this);
 }
 
 std::size_t condition::waiting() const noexcept {
@@ -59,6 +60,10 @@ waiter::state condition::sleeper::sleep(const wait_limits& limits) noexcept {
   // It is in the list already, so a notifier that comes now finds it, and saves the system call.
   spin_until(condition_.spin_, limits,
              [this] { return self_.ended_by() != waiter::state::waiting; });
+  watch::wait_record told;
+  if (watch::is_on()) [[unlikely]] {
+    told.begin(condition_, self_, limits, watch::party::current());
+  }
   return self_.park(limits);
 }
 

@@ -36,6 +36,7 @@
 #include "sluice/base/check.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/sync/detail/condition_await.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -44,28 +45,29 @@ namespace sluice {
 class condition {
  public:
   condition() = default;
+  explicit condition(named as) { watch::set_name(this, as.name()); }
   condition(const condition&) = delete;
   condition& operator=(const condition&) = delete;
   ~condition();
 
   template <class Hold, class Predicate>
-  void wait(Hold& lock, Predicate holds) {
-    const auto ended = wait_within(lock, {}, std::move(holds));
+  void wait(Hold& lock, Predicate holds, call_place at = {}) {
+    const auto ended = wait_within(lock, at, std::move(holds));
     check(static_cast<bool>(ended), "sluice::condition", "an unlimited wait to be notified");
   }
   template <class Hold, class Predicate>
-  status wait(Hold& lock, std::stop_token stop, Predicate holds) {
-    return wait_within(lock, {{}, std::move(stop)}, std::move(holds));
+  status wait(Hold& lock, std::stop_token stop, Predicate holds, call_place at = {}) {
+    return wait_within(lock, {{}, std::move(stop), at}, std::move(holds));
   }
   template <class Hold, class Rep, class Period, class Predicate>
   status wait_for(Hold& lock, std::chrono::duration<Rep, Period> d, Predicate holds,
-                  std::stop_token stop = {}) {
-    return wait_within(lock, {deadline::after(d), std::move(stop)}, std::move(holds));
+                  std::stop_token stop = {}, call_place at = {}) {
+    return wait_within(lock, {deadline::after(d), std::move(stop), at}, std::move(holds));
   }
   template <class Hold, class Clock, class Duration, class Predicate>
   status wait_until(Hold& lock, std::chrono::time_point<Clock, Duration> t, Predicate holds,
-                    std::stop_token stop = {}) {
-    return wait_within(lock, {deadline::at(t), std::move(stop)}, std::move(holds));
+                    std::stop_token stop = {}, call_place at = {}) {
+    return wait_within(lock, {deadline::at(t), std::move(stop), at}, std::move(holds));
   }
   // With both limits at once; also the form for a deadline on another clock.
   template <class Hold, class Predicate>
@@ -83,6 +85,9 @@ class condition {
 
   // How many wait to be notified right now.
   std::size_t waiting() const noexcept;
+
+  // For whoever watches.
+  watch::subject about() const noexcept { return {this, "sluice::condition", "be notified"}; }
 
  private:
   template <class, class, class>

@@ -32,6 +32,7 @@ namespace sluice {
 class event : public wait_calls<event> {
  public:
   event() = default;
+  explicit event(named as) : wait_calls(as) {}
 
   void set();
   void reset() noexcept;

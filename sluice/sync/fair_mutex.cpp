@@ -9,6 +9,7 @@ fair_mutex::~fair_mutex() {
   const std::lock_guard hold(guard_);
   check(word_.load(relaxed) == 0, "sluice::fair_mutex",
         "neither owner nor waiters at its destruction");
+  watch::gone(this);
 }
 
 std::size_t fair_mutex::waiting() const noexcept {
@@ -16,9 +17,9 @@ std::size_t fair_mutex::waiting() const noexcept {
   return waiters_.size();
 }
 
-void fair_mutex::lock_slowly() {
+void fair_mutex::lock_slowly(const call_place& at) {
   lock_op op(*this);
-  const auto ended = wait_blocking(op, {});
+  const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
   check(static_cast<bool>(ended), "sluice::fair_mutex", "an unlimited wait to end with the lock");
 }
 

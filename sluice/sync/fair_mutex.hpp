@@ -28,6 +28,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/lock_calls.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -36,20 +37,28 @@ namespace sluice {
 class fair_mutex : public lock_calls<fair_mutex> {
  public:
   class lock_op;
+  static constexpr const char* type_name = "sluice::fair_mutex";
 
   fair_mutex() = default;
+  explicit fair_mutex(named as) { watch::set_name(this, as.name()); }
   fair_mutex(const fair_mutex&) = delete;
   fair_mutex& operator=(const fair_mutex&) = delete;
   ~fair_mutex();
 
-  void lock() {
-    if (!take_free(seam::thread_number())) lock_slowly();
+  void lock(call_place at = {}) {
+    if (!take_free(seam::thread_number())) lock_slowly(at);
+    if (watch::is_on()) [[unlikely]] tell_taken(at);
   }
   using lock_calls::lock;
 
-  bool try_lock() noexcept { return take_free(seam::thread_number()); }
+  bool try_lock(call_place at = {}) noexcept {
+    const bool taken = take_free(seam::thread_number());
+    if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
+    return taken;
+  }
 
   void unlock() noexcept {
+    watch::gave(this);
     auto mine = seam::thread_number();
     // release: pairs with the acquire of whoever takes it next.
     if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
@@ -75,7 +84,7 @@ class fair_mutex : public lock_calls<fair_mutex> {
     std::uint32_t free = 0;
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
-  void lock_slowly();
+  void lock_slowly(const call_place& at);
   void unlock_slowly(std::uint32_t seen) noexcept;
 
   atomic<std::uint32_t> word_{0};
@@ -96,6 +105,9 @@ class fair_mutex::lock_op : public lock_op_base {
   bool spins_linked() const noexcept { return true; }  // only those in line are handed the lock
   bool attempt() noexcept { return mutex_.take_free(node_.owner); }
   enlisted enlist(waiter& who) noexcept;
+  watch::subject about() const noexcept {
+    return {&mutex_, type_name, "lock", watch::served_by::holders};
+  }
   bool woken() const noexcept { return true; }  // always handed the lock
   void retract() noexcept;
   spin_budget& spin() noexcept { return mutex_.spin_; }

@@ -93,24 +93,30 @@ class guarded {
   template <class... Args>
     requires(sizeof...(Args) > 0 && std::constructible_from<T, Args...>)
   explicit guarded(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...) {}
+  // With a name for its lock.
+  template <class... Args>
+    requires std::constructible_from<T, Args...>
+  explicit guarded(named as, Args&&... args)
+    requires std::constructible_from<Lock, named>
+      : lock_(as), value_(std::forward<Args>(args)...) {}
   guarded(const guarded&) = delete;
   guarded& operator=(const guarded&) = delete;
 
   // One whole step under the lock; gives what `f(T&)` gives. (Not constrained: to ask whether a
   // generic lambda takes a const T would be to compile its body with one.)
   template <class F>
-  auto with(F&& f) & {
-    const auto held = lock();
+  auto with(F&& f, call_place at = {}) & {
+    const auto held = lock(at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
   template <class F>
-  auto with(F&& f) const& {
-    const auto held = lock();
+  auto with(F&& f, call_place at = {}) const& {
+    const auto held = lock(at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
 
-  access lock() & { return wrap(std::unique_lock(lock_)); }
-  const_access lock() const& { return wrap(std::unique_lock(lock_)); }
+  access lock(call_place at = {}) & { return wrap(held(at)); }
+  const_access lock(call_place at = {}) const& { return wrap(held(at)); }
   access try_lock() & { return take<access>(*this, lock_.try_lock(), status::empty); }
   const_access try_lock() const& {
     return take<const_access>(*this, lock_.try_lock(), status::empty);
@@ -154,17 +160,17 @@ class guarded {
 
   // Waits until `holds(const T&)`, then does `f(T&)` in the same step; gives what `f` gives.
   template <std::predicate<const T&> Predicate, std::invocable<T&> F>
-  auto when(Predicate holds, F&& f) &
+  auto when(Predicate holds, F&& f, call_place at = {}) &
     requires waits
   {
-    const auto held = lock_when(std::move(holds));
+    const auto held = lock_when(std::move(holds), at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
   template <std::predicate<const T&> Predicate>
-  access lock_when(Predicate holds) &
+  access lock_when(Predicate holds, call_place at = {}) &
     requires waits
   {
-    return access::when(lock(), {}, std::move(holds));
+    return access::when(lock(at), at, std::move(holds));
   }
   template <std::predicate<const T&> Predicate>
   access lock_when(Predicate holds, std::stop_token stop) &
@@ -195,16 +201,21 @@ class guarded {
 
   // Together with other readers, when the lock can be shared.
   template <std::invocable<const T&> F>
-  auto with_read(F&& f) const&
+  auto with_read(F&& f, call_place at = {}) const&
     requires requires(Lock& l) { l.lock_shared(); }
   {
-    const auto held = read();
+    const auto held = read(at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
-  read_access read() const&
+  read_access read(call_place at = {}) const&
     requires requires(Lock& l) { l.lock_shared(); }
   {
-    return wrap(std::shared_lock(lock_));
+    if constexpr (requires { lock_.lock_shared(at); }) {
+      lock_.lock_shared(at);
+      return wrap(std::shared_lock<Lock>(lock_, std::adopt_lock));
+    } else {
+      return wrap(std::shared_lock<Lock>(lock_));
+    }
   }
   read_access try_read() const&
     requires requires(Lock& l) { l.try_lock_shared(); }
@@ -273,6 +284,14 @@ class guarded {
   template <class, class, class>
   friend class detail::access_await;
 
+  std::unique_lock<Lock> held(const call_place& at) const {
+    if constexpr (requires { lock_.lock(at); }) {
+      lock_.lock(at);
+      return std::unique_lock<Lock>(lock_, std::adopt_lock);
+    } else {
+      return std::unique_lock<Lock>(lock_);
+    }
+  }
   access wrap(std::unique_lock<Lock> hold) noexcept {
     return access(std::move(hold), value_, signal_);
   }

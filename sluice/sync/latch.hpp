@@ -39,15 +39,16 @@ class latch : public wait_calls<latch> {
   static constexpr count_type max() noexcept { return std::numeric_limits<count_type>::max(); }
 
   explicit latch(count_type expected);
+  latch(count_type expected, named as) : latch(expected) { watch::set_name(this, as.name()); }
 
   void count_down(count_type n = 1);
 
-  void arrive_and_wait(count_type n = 1) {
+  void arrive_and_wait(count_type n = 1, call_place at = {}) {
     count_down(n);
-    wait();
+    wait(at);
   }
-  status arrive_and_wait(std::stop_token stop, count_type n = 1) {
-    return arrive_and_wait_within({{}, std::move(stop)}, n);
+  status arrive_and_wait(std::stop_token stop, count_type n = 1, call_place at = {}) {
+    return arrive_and_wait_within({{}, std::move(stop), at}, n);
   }
   status arrive_and_wait_within(const wait_limits& limits, count_type n = 1) {
     count_down(n);

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "sluice/base/seam.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice::detail {
 
@@ -11,6 +12,7 @@ build_gate::~build_gate() {
   check(waiters_.empty(), "sluice::lazy", "no waiters at its destruction");
   check(state_.load(relaxed) != building, "sluice::lazy",
         "its initialiser not to be running at its destruction");
+  watch::gone(this);
 }
 
 std::size_t build_gate::waiting() const noexcept {
@@ -20,9 +22,15 @@ std::size_t build_gate::waiting() const noexcept {
 
 void build_gate::starting() noexcept {
   builder_.store(seam::thread_number(), relaxed);
+  if (!watch::is_on()) [[likely]] return;
+  watch::took({.object = this,
+               .type = "sluice::lazy",
+               .how = watch::held_as::running,
+               .by = watch::party::current()});
 }
 
 void build_gate::succeeded() noexcept {
+  watch::gave(this);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   builder_.store(0, relaxed);
@@ -31,6 +39,7 @@ void build_gate::succeeded() noexcept {
 }
 
 void build_gate::failed() noexcept {
+  watch::gave(this);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   builder_.store(0, relaxed);

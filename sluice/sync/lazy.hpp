@@ -37,6 +37,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/base/outcome.hpp"
+#include "sluice/base/shared.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -84,6 +85,9 @@ class build_gate::op {
   bool woken() const noexcept { return true; }
   void retract() noexcept;
   spin_budget& spin() noexcept { return gate_.spin_; }
+  watch::subject about() const noexcept {
+    return {&gate_, "sluice::lazy", "be built", watch::served_by::holders};
+  }
 
  protected:
   bool has_turn() const noexcept { return node_.turn; }
@@ -113,19 +117,21 @@ class lazy {
   lazy(const lazy&) = delete;
   lazy& operator=(const lazy&) = delete;
   ~lazy() {
-    if (gate_.is_built()) std::destroy_at(&value_);
+    if (!gate_.is_built()) return;
+    seam::writes_plain(&maker_);
+    std::destroy_at(&value_);
   }
 
-  T& get() {
+  T& get(call_place at = {}) {
     if (gate_.is_built()) [[likely]]
-      return value_;
-    return *get_within({});
+      return value();
+    return *get_within(at);
   }
   found get(std::stop_token stop) { return get_within({{}, std::move(stop)}); }
   // What is there already. `empty`: not built yet; it does not start to build.
   found try_get() noexcept {
     if (!gate_.is_built()) return status::empty;
-    return std::ref(value_);
+    return std::ref(value());
   }
   template <class Rep, class Period>
   found try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
@@ -162,16 +168,23 @@ class lazy {
     found result(status ended) {
       if (!ended) return ended;
       if (has_turn()) lazy_.build();
-      return std::ref(lazy_.value_);
+      return std::ref(lazy_.value());
     }
 
    private:
     lazy& lazy_;
   };
 
+  // Marked at the maker's address: at the value's own, T may have marks of its own.
+  T& value() noexcept {
+    seam::reads_plain(&maker_);
+    return value_;
+  }
+
   void build() {
     gate_.starting();
     try {
+      seam::writes_plain(&maker_);
       maker_->make_at(&value_);
     } catch (...) {
       gate_.failed();

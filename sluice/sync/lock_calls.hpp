@@ -2,8 +2,8 @@
 
 // The waiting forms of `lock`, written once for every exclusive lock of the library.
 //
-// A lock derives from `lock_calls<itself>` and has `lock_op` (see wait.hpp), `try_lock` and
-// `unlock`. It then meets std's TimedLockable, and has the forms with a stop_token and for
+// A lock derives from `lock_calls<itself>` and has `lock_op` (see wait.hpp), `try_lock`, `unlock`
+// and a `type_name`. It then meets std's TimedLockable, and has the forms with a stop_token and for
 // coroutines. The result of `async_lock` owns the lock: std::unique_lock releases it.
 
 #include <chrono>
@@ -32,6 +32,9 @@ class hold_op : public Op {
     if (!ended) return ended;
     return std::unique_lock<Lock>(*lock_, std::adopt_lock);
   }
+  void taken_by(watch::party who, const call_place& at) const noexcept {
+    watch::took({.object = lock_, .type = Lock::type_name, .by = who, .at = at});
+  }
 
  private:
   Lock* lock_;
@@ -41,34 +44,52 @@ template <class Lock>
 class lock_calls {
  public:
   // Until locked or stopped.
-  status lock(std::stop_token stop) { return lock_within({{}, std::move(stop)}); }
+  status lock(std::stop_token stop, call_place at = {}) {
+    return lock_within({{}, std::move(stop), at});
+  }
 
   template <class Rep, class Period>
-  bool try_lock_for(std::chrono::duration<Rep, Period> wait) {
-    return static_cast<bool>(lock_within({deadline::after(wait), {}}));
+  bool try_lock_for(std::chrono::duration<Rep, Period> wait, call_place at = {}) {
+    return static_cast<bool>(lock_within({deadline::after(wait), {}, at}));
   }
   template <class Rep, class Period>
-  status try_lock_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop) {
-    return lock_within({deadline::after(wait), std::move(stop)});
+  status try_lock_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
+                      call_place at = {}) {
+    return lock_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  bool try_lock_until(std::chrono::time_point<Clock, Duration> when) {
-    return static_cast<bool>(lock_within({deadline::at(when), {}}));
+  bool try_lock_until(std::chrono::time_point<Clock, Duration> when, call_place at = {}) {
+    return static_cast<bool>(lock_within({deadline::at(when), {}, at}));
   }
   template <class Clock, class Duration>
-  status try_lock_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop) {
-    return lock_within({deadline::at(when), std::move(stop)});
+  status try_lock_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop,
+                        call_place at = {}) {
+    return lock_within({deadline::at(when), std::move(stop), at});
   }
 
   // With both limits at once; also the form for a deadline on another clock.
   status lock_within(const wait_limits& limits) {
-    return block_on(typename Lock::lock_op(self()), limits);
+    const auto ended = block_on(typename Lock::lock_op(self()), limits);
+    if (ended && watch::is_on()) [[unlikely]] tell_taken(limits.at);
+    return ended;
   }
 
   // co_await gives outcome<std::unique_lock<Lock>>. A coroutine's hold may be released by any
   // thread, because the coroutine may have moved.
   auto async_lock(wait_limits limits = {}) {
     return awaitable<hold_op<Lock, typename Lock::lock_op>>(std::move(limits), self());
+  }
+
+ protected:
+  // Tells who watches that the calling thread has the lock. Not inlined, so that the address it
+  // returns to is in the code that locks, also when that is inside a std::lock_guard.
+  enum class by_try : bool { no, yes };
+  [[gnu::noinline]] void tell_taken(const call_place& at, by_try tried = by_try::no) noexcept {
+    watch::took({.object = &self(),
+                 .type = Lock::type_name,
+                 .by = watch::party::current(),
+                 .at = at.called_from(__builtin_return_address(0)),
+                 .waited = tried == by_try::no});
   }
 
  private:

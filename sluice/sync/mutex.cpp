@@ -11,7 +11,8 @@ constexpr auto starving_after = std::chrono::milliseconds(1);
 mutex::~mutex() {
   // An unlock that has already let the last owner in may still be about to release the guard.
   const std::lock_guard hold(guard_);
-  check(word_.load(relaxed) == 0, "sluice::mutex", "neither owner nor waiters at destruction");
+  check(word_.load(relaxed) == 0, type_name, "neither owner nor waiters at destruction");
+  watch::gone(this);
 }
 
 std::size_t mutex::waiting() const noexcept {
@@ -27,11 +28,11 @@ bool mutex::try_take(std::uint32_t me) noexcept {
   return false;
 }
 
-void mutex::lock_slowly() {
+void mutex::lock_slowly(const call_place& at) {
   check(!held_by_me(), "sluice::mutex", "not to be locked again by the thread that holds it");
   lock_op op(*this);
   if (op.attempt()) return;
-  const auto ended = wait_blocking(op, {});
+  const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
   check(static_cast<bool>(ended), "sluice::mutex", "an unlimited wait to end with the lock");
 }
 

@@ -26,6 +26,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/lock_calls.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -34,20 +35,28 @@ namespace sluice {
 class mutex : public lock_calls<mutex> {
  public:
   class lock_op;
+  static constexpr const char* type_name = "sluice::mutex";
 
   mutex() = default;
+  explicit mutex(named as) { watch::set_name(this, as.name()); }
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
   ~mutex();
 
-  void lock() {
-    if (!take_free(seam::thread_number())) lock_slowly();
+  void lock(call_place at = {}) {
+    if (!take_free(seam::thread_number())) lock_slowly(at);
+    if (watch::is_on()) [[unlikely]] tell_taken(at);
   }
   using lock_calls::lock;
 
-  bool try_lock() noexcept { return try_take(seam::thread_number()); }
+  bool try_lock(call_place at = {}) noexcept {
+    const bool taken = try_take(seam::thread_number());
+    if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
+    return taken;
+  }
 
   void unlock() noexcept {
+    watch::gave(this);
     auto mine = seam::thread_number();
     // release: pairs with the acquire of whoever takes it next.
     if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
@@ -73,7 +82,7 @@ class mutex : public lock_calls<mutex> {
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
   bool try_take(std::uint32_t me) noexcept;
-  void lock_slowly();
+  void lock_slowly(const call_place& at);
   void unlock_slowly(std::uint32_t seen) noexcept;
 
   atomic<std::uint32_t> word_{0};
@@ -92,6 +101,9 @@ class mutex::lock_op : public lock_op_base {
   bool ready() const noexcept { return (mutex_.word_.load(relaxed) & owner_mask) == 0; }
   bool attempt() noexcept { return mutex_.try_take(me_); }
   enlisted enlist(waiter& who) noexcept;
+  watch::subject about() const noexcept {
+    return {&mutex_, type_name, "lock", watch::served_by::holders};
+  }
   bool woken() noexcept;
   void retract() noexcept;
   spin_budget& spin() noexcept { return mutex_.spin_; }

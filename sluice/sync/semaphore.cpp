@@ -10,7 +10,8 @@ semaphore::semaphore(count_type permits) : permits_(permits) {
 
 semaphore::~semaphore() {
   const std::lock_guard hold(guard_);  // a release may still be about to let go of it
-  check(waiters_.empty(), "sluice::semaphore", "no waiters at its destruction");
+  check(waiters_.empty(), type_name, "no waiters at its destruction");
+  watch::gone(this);
 }
 
 std::size_t semaphore::waiting() const noexcept {
@@ -39,6 +40,7 @@ void semaphore::serve(wake_batch& wakes) noexcept {
 
 void semaphore::release(count_type n) {
   check(n > 0, "sluice::semaphore", "to release at least one permit");
+  watch::gave(this, n);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   const auto there = permits_.load(relaxed);
@@ -50,6 +52,15 @@ void semaphore::release(count_type n) {
 semaphore::op::op(semaphore& s, count_type n) noexcept : semaphore_(s) {
   check(n > 0, "sluice::semaphore", "to acquire at least one permit");
   node_.wanted = n;
+}
+
+void semaphore::op::taken_by(watch::party who, const call_place& at) const noexcept {
+  watch::took({.object = &semaphore_,
+               .type = type_name,
+               .how = watch::held_as::permits,
+               .by = who,
+               .count = node_.wanted,
+               .at = at});
 }
 
 bool semaphore::op::attempt() noexcept {

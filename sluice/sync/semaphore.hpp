@@ -24,6 +24,7 @@
 #include <limits>
 #include <stop_token>
 
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -35,28 +36,39 @@ class semaphore {
   static constexpr count_type max() noexcept { return std::numeric_limits<count_type>::max(); }
 
   explicit semaphore(count_type permits);
+  semaphore(count_type permits, named as) : semaphore(permits) {
+    watch::set_name(this, as.name());
+  }
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
   ~semaphore();
 
-  void acquire(count_type n = 1) { must(acquire_within(n, {})); }
-  status acquire(std::stop_token stop, count_type n = 1) {
-    return acquire_within(n, {{}, std::move(stop)});
+  void acquire(count_type n = 1, call_place at = {}) { must(acquire_within(n, at)); }
+  status acquire(std::stop_token stop, count_type n = 1, call_place at = {}) {
+    return acquire_within(n, {{}, std::move(stop), at});
   }
-  bool try_acquire(count_type n = 1) { return op(*this, n).attempt(); }
+  bool try_acquire(count_type n = 1, call_place at = {}) {
+    op now(*this, n);
+    const bool taken = now.attempt();
+    if (taken && watch::is_on()) [[unlikely]] now.taken_by(watch::party::current(), at);
+    return taken;
+  }
 
   template <class Rep, class Period>
   status try_acquire_for(std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}) {
-    return acquire_within(n, {deadline::after(wait), std::move(stop)});
+                         std::stop_token stop = {}, call_place at = {}) {
+    return acquire_within(n, {deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_acquire_until(std::chrono::time_point<Clock, Duration> when, count_type n = 1,
-                           std::stop_token stop = {}) {
-    return acquire_within(n, {deadline::at(when), std::move(stop)});
+                           std::stop_token stop = {}, call_place at = {}) {
+    return acquire_within(n, {deadline::at(when), std::move(stop), at});
   }
   status acquire_within(count_type n, const wait_limits& limits) {
-    return block_on(op(*this, n), limits);
+    op now(*this, n);
+    const status ended = block_on(now, limits);
+    if (ended && watch::is_on()) [[unlikely]] now.taken_by(watch::party::current(), limits.at);
+    return ended;
   }
   // co_await gives a status.
   auto async_acquire(count_type n = 1, wait_limits limits = {}) {
@@ -70,6 +82,8 @@ class semaphore {
   std::size_t waiting() const noexcept;
 
  private:
+  static constexpr const char* type_name = "sluice::semaphore";
+
   class op {
    public:
     op(semaphore& s, count_type n) noexcept;
@@ -80,6 +94,10 @@ class semaphore {
     void retract() noexcept;
     spin_budget& spin() noexcept { return semaphore_.spin_; }
     status result(status ended) const noexcept { return ended; }
+    watch::subject about() const noexcept {
+      return {&semaphore_, type_name, "acquire", watch::served_by::holders};
+    }
+    void taken_by(watch::party who, const call_place& at) const noexcept;
 
    private:
     friend class semaphore;

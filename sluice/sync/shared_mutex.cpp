@@ -47,6 +47,7 @@ shared_mutex::~shared_mutex() {
   const std::lock_guard hold(guard_);
   check(word_.load(relaxed) == 0, "sluice::shared_mutex",
         "neither owner, readers nor waiters at its destruction");
+  watch::gone(this);
 }
 
 std::size_t shared_mutex::waiting_to_lock() const noexcept {
@@ -64,14 +65,17 @@ std::size_t shared_mutex::waiting() const noexcept {
   return writers_.size() + readers_.size();
 }
 
-void shared_mutex::lock() {
-  if (take_free(seam::thread_number())) return;
-  lock_op op(*this);
-  const auto ended = wait_blocking(op, {});
-  check(static_cast<bool>(ended), "sluice::shared_mutex", "an unlimited wait to end with the lock");
+void shared_mutex::lock(call_place at) {
+  if (!take_free(seam::thread_number())) {
+    lock_op op(*this);
+    const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock");
+  }
+  if (watch::is_on()) [[unlikely]] tell_taken(at.called_from(__builtin_return_address(0)));
 }
 
 void shared_mutex::unlock() noexcept {
+  watch::gave(this);
   word mine = seam::thread_number();
   // release: pairs with the acquire of whoever enters next.
   if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
@@ -92,30 +96,43 @@ void shared_mutex::unlock_slowly(word seen) noexcept {
   }
 }
 
-void shared_mutex::lock_shared() {
+void shared_mutex::lock_shared(call_place at) {
+  const auto from = at.called_from(__builtin_return_address(0));
   if (!enter_shared()) {
     lock_shared_op op(*this);
-    const auto ended = wait_blocking(op, {});
-    check(static_cast<bool>(ended), "sluice::shared_mutex",
-          "an unlimited wait to end with the lock");
+    const auto ended = wait_blocking(op, from);
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock");
   }
-  reading.add(this);
+  entered_shared(from, by_try::no);
 }
 
-bool shared_mutex::try_lock_shared() noexcept {
-  if (!enter_shared()) return false;
+// By the calling thread.
+void shared_mutex::entered_shared(const call_place& at, by_try tried) noexcept {
   reading.add(this);
+  if (!watch::is_on()) [[likely]] return;
+  watch::took({.object = this,
+               .type = type_name,
+               .how = watch::held_as::shared,
+               .by = watch::party::current(),
+               .at = at,
+               .waited = tried == by_try::no});
+}
+
+bool shared_mutex::try_lock_shared(call_place at) noexcept {
+  if (!enter_shared()) return false;
+  entered_shared(at.called_from(__builtin_return_address(0)), by_try::yes);
   return true;
 }
 
 status shared_mutex::lock_shared_within(const wait_limits& limits) {
   const auto ended = block_on(lock_shared_op(*this), limits);
-  if (ended) reading.add(this);
+  if (ended) entered_shared(limits.at, by_try::no);
   return ended;
 }
 
 void shared_mutex::unlock_shared() noexcept {
   reading.remove(this);
+  watch::gave(this);
   leave_shared();
 }
 

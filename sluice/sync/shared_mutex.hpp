@@ -36,6 +36,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/lock_calls.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -46,38 +47,47 @@ class shared_mutex : public lock_calls<shared_mutex> {
   class lock_op;
   class lock_shared_op;
   class hold_shared_op;
+  static constexpr const char* type_name = "sluice::shared_mutex";
 
   shared_mutex() = default;
+  explicit shared_mutex(named as) { watch::set_name(this, as.name()); }
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
   ~shared_mutex();
 
-  void lock();
+  void lock(call_place at = {});
   using lock_calls::lock;
-  bool try_lock() noexcept { return take_free(seam::thread_number()); }
+  bool try_lock(call_place at = {}) noexcept {
+    const bool taken = take_free(seam::thread_number());
+    if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
+    return taken;
+  }
   void unlock() noexcept;
 
-  void lock_shared();
-  status lock_shared(std::stop_token stop) { return lock_shared_within({{}, std::move(stop)}); }
-  bool try_lock_shared() noexcept;
+  void lock_shared(call_place at = {});
+  status lock_shared(std::stop_token stop, call_place at = {}) {
+    return lock_shared_within({{}, std::move(stop), at});
+  }
+  bool try_lock_shared(call_place at = {}) noexcept;
   void unlock_shared() noexcept;
 
   template <class Rep, class Period>
-  bool try_lock_shared_for(std::chrono::duration<Rep, Period> wait) {
-    return static_cast<bool>(lock_shared_within({deadline::after(wait), {}}));
+  bool try_lock_shared_for(std::chrono::duration<Rep, Period> wait, call_place at = {}) {
+    return static_cast<bool>(lock_shared_within({deadline::after(wait), {}, at}));
   }
   template <class Rep, class Period>
-  status try_lock_shared_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop) {
-    return lock_shared_within({deadline::after(wait), std::move(stop)});
+  status try_lock_shared_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
+                             call_place at = {}) {
+    return lock_shared_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> when) {
-    return static_cast<bool>(lock_shared_within({deadline::at(when), {}}));
+  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> when, call_place at = {}) {
+    return static_cast<bool>(lock_shared_within({deadline::at(when), {}, at}));
   }
   template <class Clock, class Duration>
   status try_lock_shared_until(std::chrono::time_point<Clock, Duration> when,
-                               std::stop_token stop) {
-    return lock_shared_within({deadline::at(when), std::move(stop)});
+                               std::stop_token stop, call_place at = {}) {
+    return lock_shared_within({deadline::at(when), std::move(stop), at});
   }
   status lock_shared_within(const wait_limits& limits);
 
@@ -108,6 +118,7 @@ class shared_mutex : public lock_calls<shared_mutex> {
     word free = 0;
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
+  void entered_shared(const call_place& at, by_try tried) noexcept;
   bool enter_shared() noexcept;
   void leave_shared() noexcept;
   void leave_shared_slowly() noexcept;
@@ -139,6 +150,9 @@ class shared_mutex::lock_op : public lock_op_base {
   bool ready() const noexcept { return mutex_.word_.load(relaxed) == 0; }
   bool attempt() noexcept { return mutex_.take_free(node_.owner); }
   enlisted enlist(waiter& who) noexcept;
+  watch::subject about() const noexcept {
+    return {&mutex_, type_name, "lock", watch::served_by::holders};
+  }
   bool woken() const noexcept { return true; }  // always handed the lock
   void retract() noexcept;
   spin_budget& spin() noexcept { return mutex_.spin_; }
@@ -165,6 +179,9 @@ class shared_mutex::lock_shared_op : public lock_op_base {
   }
   bool attempt() noexcept { return mutex_.enter_shared(); }
   enlisted enlist(waiter& who) noexcept;
+  watch::subject about() const noexcept {
+    return {&mutex_, type_name, "lock_shared", watch::served_by::holders};
+  }
   bool woken() const noexcept { return true; }  // always let in by who wakes it
   void retract() noexcept;
   spin_budget& spin() noexcept { return mutex_.spin_; }
@@ -182,6 +199,13 @@ class shared_mutex::hold_shared_op : public lock_shared_op {
   outcome<std::shared_lock<shared_mutex>> result(status ended) noexcept {
     if (!ended) return ended;
     return std::shared_lock<shared_mutex>(*lock_, std::adopt_lock);
+  }
+  void taken_by(watch::party who, const call_place& at) const noexcept {
+    watch::took({.object = lock_,
+                 .type = type_name,
+                 .how = watch::held_as::shared,
+                 .by = who,
+                 .at = at});
   }
 
  private:

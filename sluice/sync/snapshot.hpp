@@ -33,6 +33,7 @@
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/base/shared.hpp"
 #include "sluice/sync/mutex.hpp"
 
 namespace sluice {
@@ -183,6 +184,7 @@ class snapshot {
   std::uint64_t replace(std::unique_ptr<version_node> next, std::unique_lock<mutex>& turn) {
     auto* const old = current_;
     current_ = next.release();
+    seam::writes_plain(current_);
     const auto number = current_->number = old->number + 1;
     const auto loads = word_.replace(current_);
     version_.store(number, release);  // after the word: see `version`
@@ -195,7 +197,9 @@ class snapshot {
     drop(old, loads - detail::version_base::not_retired);
   }
   static void drop(version_node* held, std::int64_t by) noexcept {
-    if (held->change_holders(by)) delete held;
+    if (!held->change_holders(by)) return;
+    seam::writes_plain(held);
+    delete held;
   }
 
   mutable detail::version_word<> word_;
@@ -235,6 +239,7 @@ class snapshot<T>::view {
 
   version_node& get() const noexcept {
     check(held_ != nullptr, "sluice::snapshot::view", "a view that holds a version");
+    seam::reads_plain(held_);
     return *held_;
   }
 

@@ -16,6 +16,8 @@
 //                          the list, so that spinning must happen there and not before
 //   spin_budget& spin()    the primitive's memory of whether spinning paid
 //   R result(status)       what the call returns, given how the wait ended: ok, timed_out, stopped
+//   watch::subject about() const   optional: what it waits for, for whoever watches (watch.hpp)
+//   void taken_by(watch::party, call_place)   optional: a coroutine has got it
 //
 // An operation finishes also when it can never succeed (closed): `result(ok)` then tells it.
 //
@@ -34,6 +36,7 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/base/work.hpp"
 #include "sluice/sync/waiter.hpp"
+#include "sluice/sync/watch.hpp"
 
 namespace sluice {
 
@@ -46,7 +49,6 @@ class spin_budget {
 
   static constexpr std::uint32_t most = 400;
   static constexpr std::uint32_t least = 24;
-  static constexpr int yields = 8;
 
  private:
   void adjust(int direction) noexcept {
@@ -74,7 +76,7 @@ bool spin_until(spin_budget& budget, const wait_limits& limits, Ready&& ready) {
   }
   // On a busy machine the other side may be waiting for this very core: a yield costs a fraction
   // of a futex round trip, and returns at once when nobody else wants to run.
-  for (int left = spin_budget::yields; left > 0; --left) {
+  for (int left = seam::yields_before_sleep; left > 0; --left) {
     seam::yield();
     if (ready()) return true;
     if (limits.deadline.passed() || limits.stop.stop_requested()) return false;
@@ -102,6 +104,7 @@ status wait_blocking(Op& op, const wait_limits& limits) {
   if constexpr (requires { op.spins_linked(); }) spin_linked = op.spins_linked();
   const std::uint32_t linked_spin = spin_linked && seam::can_spin() ? spin_budget::most : 0;
   bool stood_in_line = false;  // then others may have to be told that it leaves
+  watch::wait_record told;
   const auto give_up = [&](status why) {
     if (stood_in_line) op.retract();
     return why;
@@ -117,7 +120,11 @@ status wait_blocking(Op& op, const wait_limits& limits) {
     if (joined == enlisted::finished) return status::ok;
     check(joined == enlisted::waiting, "sluice::wait", "no limit to be armed before the list");
     stood_in_line = true;
-    const auto ended = self.park(limits, linked_spin);
+    if (!self.spin(linked_spin) && watch::is_on()) [[unlikely]] {
+      told.begin(op, self, limits, watch::party::current());
+    }
+    const auto ended = self.park(limits);
+    told.end();  // while the operation still stands where it waited
     if (ended != waiter::state::claimed) return give_up(to_status(ended));
     if (op.woken()) return status::ok;
   }
@@ -162,6 +169,42 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
   // False: it need not wait.
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> awaiting) {
+    if (watch::is_on()) [[unlikely]] return suspend_watched(awaiting);
+    return suspend(awaiting);
+  }
+
+  decltype(auto) await_resume() {
+    told_.end();
+    if (clock_ != nullptr) clock_->disarm(*this);
+    on_stop_.reset();
+    if (!suspended_) return result(early_);
+    const auto ended = ended_by();
+    if (ended != waiter::state::claimed) {
+      op_.retract();
+      return op_.result(to_status(ended));
+    }
+    const bool finished = op_.woken();
+    check(finished, "sluice::awaitable", "a claimed coroutine to have been served");
+    return result(status::ok);
+  }
+
+ private:
+  decltype(auto) result(status ended) {
+    if constexpr (requires { op_.taken_by(who_, limits_.at); }) {
+      if (ended && who_) [[unlikely]] op_.taken_by(who_, limits_.at);
+    }
+    return op_.result(ended);
+  }
+
+  template <class Promise>
+  [[gnu::noinline]] bool suspend_watched(std::coroutine_handle<Promise> awaiting) {
+    const auto who = who_ = watch::party_of(awaiting);
+    const watch::acting_as them(who);
+    return suspend(awaiting);
+  }
+
+  template <class Promise>
+  bool suspend(std::coroutine_handle<Promise> awaiting) {
     if constexpr (requires { awaiting.promise().stop_token(); }) {
       const std::stop_token& inherited = awaiting.promise().stop_token();
       if (inherits_ && !limits_.stop.stop_possible() && inherited.stop_possible()) {
@@ -184,6 +227,7 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
       if (!clock_->arm(*this, limits_.deadline.when())) end(waiter::state::timed_out);
     }
     suspended_ = true;
+    if (who_) [[unlikely]] told_.begin(op_, *this, limits_, who_);
     const auto joined = op_.enlist(*this);
     if (joined == enlisted::waiting) return true;  // touch nothing from here on
     suspended_ = false;
@@ -191,21 +235,6 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
     return false;
   }
 
-  decltype(auto) await_resume() {
-    if (clock_ != nullptr) clock_->disarm(*this);
-    on_stop_.reset();
-    if (!suspended_) return op_.result(early_);
-    const auto ended = ended_by();
-    if (ended != waiter::state::claimed) {
-      op_.retract();
-      return op_.result(to_status(ended));
-    }
-    const bool finished = op_.woken();
-    check(finished, "sluice::awaitable", "a claimed coroutine to have been served");
-    return op_.result(status::ok);
-  }
-
- private:
   // Stopped, or done without waiting.
   bool is_over(const std::stop_token& stop) {
     if (stop.stop_requested()) {
@@ -231,7 +260,10 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
     }
   }
 
-  void run() noexcept override { handle_.resume(); }
+  void run() noexcept override {
+    told_.end();  // before it goes on: what it does then is no longer this wait
+    handle_.resume();
+  }
   bool claim() noexcept override { return end(waiter::state::timed_out); }
   void fire() noexcept override { wake(); }
 
@@ -244,6 +276,8 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
   bool inherits_ = true;
   status early_ = status::ok;
   std::optional<std::stop_callback<end_on_stop>> on_stop_;
+  watch::party who_{};  // known only while somebody watches
+  watch::wait_record told_;
 };
 
 }  // namespace sluice

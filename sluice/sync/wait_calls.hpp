@@ -17,6 +17,7 @@
 
 #include "sluice/base/check.hpp"
 #include "sluice/base/outcome.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -29,21 +30,25 @@ class wait_calls {
   wait_calls(const wait_calls&) = delete;
   wait_calls& operator=(const wait_calls&) = delete;
 
-  void wait() {
-    const auto ended = wait_within({});
+  void wait(call_place at = {}) {
+    const auto ended = wait_within(at);
     check(static_cast<bool>(ended), "sluice::wait_calls", "an unlimited wait to be let through");
   }
   // Until open or stopped.
-  status wait(std::stop_token stop) { return wait_within({{}, std::move(stop)}); }
+  status wait(std::stop_token stop, call_place at = {}) {
+    return wait_within({{}, std::move(stop), at});
+  }
   bool try_wait() const noexcept { return self().is_open(); }
 
   template <class Rep, class Period>
-  status try_wait_for(std::chrono::duration<Rep, Period> d, std::stop_token stop = {}) {
-    return wait_within({deadline::after(d), std::move(stop)});
+  status try_wait_for(std::chrono::duration<Rep, Period> d, std::stop_token stop = {},
+                      call_place at = {}) {
+    return wait_within({deadline::after(d), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  status try_wait_until(std::chrono::time_point<Clock, Duration> t, std::stop_token stop = {}) {
-    return wait_within({deadline::at(t), std::move(stop)});
+  status try_wait_until(std::chrono::time_point<Clock, Duration> t, std::stop_token stop = {},
+                        call_place at = {}) {
+    return wait_within({deadline::at(t), std::move(stop), at});
   }
   // With both limits at once; also the form for a deadline on another clock.
   status wait_within(const wait_limits& limits) { return block_on(op(*this), limits); }
@@ -57,9 +62,11 @@ class wait_calls {
   }
 
  protected:
+  explicit wait_calls(named as) { watch::set_name(static_cast<Gate*>(this), as.name()); }
   ~wait_calls() {
     const std::lock_guard hold(guard_);  // an opening may still be about to let go of it
     check(waiters_.empty(), Gate::type_name, "no waiters at its destruction");
+    watch::gone(static_cast<Gate*>(this));
   }
 
   // Runs `mark` with the list guarded; when it returns true the gate has just opened.
@@ -88,6 +95,10 @@ class wait_calls {
     }
     spin_budget& spin() noexcept { return gate_.spin_; }
     status result(status ended) const noexcept { return ended; }
+    // Known are those whose end is waited for, if any (watch::held_as::running).
+    watch::subject about() const noexcept {
+      return {&gate_.self(), Gate::type_name, "wait", watch::served_by::holders};
+    }
 
    private:
     wait_calls& gate_;

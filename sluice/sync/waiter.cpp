@@ -8,8 +8,6 @@
 namespace sluice {
 namespace {
 
-constexpr int yields_before_sleep = 8;
-
 constinit thread_local sleep_observer* this_observer = nullptr;
 
 class asleep {
@@ -60,11 +58,18 @@ sleep_observer* observe_sleep(sleep_observer* observer) noexcept {
   return std::exchange(this_observer, observer);
 }
 
-waiter::state thread_waiter::park(const wait_limits& limits, std::uint32_t spin_first) noexcept {
-  if (spin_first > 0) {
-    for (; spin_first > 0 && !is_woken(); --spin_first) seam::pause();
-    for (int left = yields_before_sleep; left > 0 && !is_woken(); --left) seam::yield();
-  }
+void tell_of_helping() noexcept {
+  if (this_observer != nullptr) this_observer->helps_out();
+}
+
+bool thread_waiter::spin(std::uint32_t times) noexcept {
+  if (times == 0) return false;
+  for (; times > 0 && !is_woken(); --times) seam::pause();
+  for (int left = seam::yields_before_sleep; left > 0 && !is_woken(); --left) seam::yield();
+  return is_woken();
+}
+
+waiter::state thread_waiter::park(const wait_limits& limits) noexcept {
   if (is_woken()) return ended_by();
   const asleep told;
   if (limits.stop.stop_possible()) {

@@ -29,20 +29,24 @@
 #include "sluice/base/intrusive_list.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/sync/call_place.hpp"
 
 namespace sluice {
 
 // When a wait gives up: never, at a deadline, when asked to stop, or at whichever comes first.
 // Written as `deadline::after(1s)`, `token`, or `{deadline::after(1s), token}`. It has constructors
 // because g++ 12 destroys an aggregate temporary twice when it stands in a co_await expression.
+// They also know where they were written, so that a wait can be shown with its place.
 struct wait_limits {
-  wait_limits() = default;
-  wait_limits(sluice::deadline until, std::stop_token asked = {}) noexcept
-      : deadline(until), stop(std::move(asked)) {}
-  wait_limits(std::stop_token asked) noexcept : stop(std::move(asked)) {}
+  wait_limits(call_place where = {}) noexcept : at(where) {}
+  wait_limits(sluice::deadline until, std::stop_token asked = {}, call_place where = {}) noexcept
+      : deadline(until), stop(std::move(asked)), at(where) {}
+  wait_limits(std::stop_token asked, call_place where = {}) noexcept
+      : stop(std::move(asked)), at(where) {}
 
   sluice::deadline deadline{};
   std::stop_token stop{};
+  call_place at;
 };
 
 class waiter;
@@ -186,12 +190,15 @@ class sleep_observer {
  public:
   virtual void falls_asleep() noexcept = 0;
   virtual void woke_up() noexcept = 0;
+  // It is about to wait in another way: it does other work until what it waits for is there.
+  virtual void helps_out() noexcept {}
 
  protected:
   ~sleep_observer() = default;
 };
 // Sets the calling thread's observer (null: none) and returns the one before.
 sleep_observer* observe_sleep(sleep_observer* observer) noexcept;
+void tell_of_helping() noexcept;  // the calling thread's, if there is one
 
 // A thread that waits. The primitive links it (see wait.hpp for the loop around it).
 //
@@ -207,9 +214,10 @@ class thread_waiter final : public waiter {
     woken_.store(false, relaxed);  // the owner alone sees it: it is in no list
   }
 
-  // Call once committed. Waits until claimed, or until a limit ends the wait: first spinning for
-  // so many pauses, then asleep.
-  state park(const wait_limits& limits, std::uint32_t spin_first = 0) noexcept;
+  // Call once committed. Looks so many times, with a pause after each; true: it was woken.
+  bool spin(std::uint32_t times) noexcept;
+  // Call once committed. Sleeps until claimed, or until a limit ends the wait.
+  state park(const wait_limits& limits) noexcept;
 
  private:
   static void unpark(waiter& self) noexcept {

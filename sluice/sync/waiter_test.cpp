@@ -121,7 +121,8 @@ TEST(waiter_test, AThreadSleepsUntilItsDeadline) {
     thread_waiter me;
     ASSERT_EQ(join(list, node, me), enlisted::waiting);
     const auto start = std::chrono::steady_clock::now();
-    EXPECT_EQ(me.park({deadline::after(3ms), {}}, spin), state::timed_out);
+    EXPECT_FALSE(me.spin(spin));
+    EXPECT_EQ(me.park({deadline::after(3ms), {}}), state::timed_out);
     EXPECT_GE(std::chrono::steady_clock::now() - start, 3ms);
     node.unlink();
   }
@@ -173,7 +174,8 @@ TEST(waiter_test, ExactlyOneOfClaimDeadlineAndStopEndsEachWait) {
       ASSERT_EQ(join(list, node, me), enlisted::waiting);
     }
     const auto limit = deadline::after(std::chrono::microseconds(choose.below(30)));
-    const auto ended = me.park({limit, stop.get_token()}, choose.below(2) * 100);
+    (void)me.spin(choose.below(2) * 100);
+    const auto ended = me.park({limit, stop.get_token()});
     ++seen[static_cast<int>(ended)];
     const std::lock_guard hold(guard);
     if (node.linked()) node.unlink();
@@ -271,7 +273,8 @@ TEST(sleep_observer_test, HearsNothingOfAWaitThatNeedsNoSleep) {
   ASSERT_EQ(join(list, node, me), enlisted::waiting);
   ASSERT_EQ(claim_front(list), &node);
   me.wake();
-  EXPECT_EQ(me.park({}, 100), state::claimed);
+  EXPECT_TRUE(me.spin(100));
+  EXPECT_EQ(me.park({}), state::claimed);
   EXPECT_EQ(mine.asleep, 0);
   EXPECT_EQ(mine.awake, 0);
 }

@@ -8,6 +8,13 @@
 
 namespace sluice {
 
+inline void atomic_fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
+
+template <class A>
+auto glance(const A& at) noexcept {
+  return at.load(std::memory_order_relaxed);
+}
+
 inline std::atomic<std::uint64_t> seam_accesses{0};
 
 template <class T>
@@ -37,6 +44,9 @@ class atomic {
   }
   T fetch_add(T by, std::memory_order order = std::memory_order_seq_cst) noexcept {
     return counted(value_).fetch_add(by, order);
+  }
+  T fetch_sub(T by, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    return counted(value_).fetch_sub(by, order);
   }
   T fetch_and(T with, std::memory_order order = std::memory_order_seq_cst) noexcept {
     return counted(value_).fetch_and(with, order);

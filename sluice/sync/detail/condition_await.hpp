@@ -35,10 +35,12 @@ struct relock;
 template <class Lock>
 struct relock<std::unique_lock<Lock>> {
   using op = typename Lock::lock_op;
+  static constexpr auto how = watch::held_as::alone;
 };
 template <class Lock>
 struct relock<std::shared_lock<Lock>> {
   using op = typename Lock::lock_shared_op;
+  static constexpr auto how = watch::held_as::shared;
 };
 
 template <class Condition, class Hold, class Predicate>
@@ -64,6 +66,7 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     if constexpr (requires { awaiting.promise().resume_sink(); }) {
       sink_ = awaiting.promise().resume_sink();
     }
+    if (watch::is_on()) [[unlikely]] who_ = watch::party_of(awaiting);
     return join();
   }
 
@@ -106,10 +109,12 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     // A local copy: once in the list, only the lock itself may be touched here.
     mutex_ = hold_.release();
     mutex_type* const held = mutex_;
+    if (who_) [[unlikely]] recorded_.begin(condition_, told_, limits_, who_);
     if (condition_.enlist(place_, told_) == enlisted::waiting) {
       unlock(*held);
       return true;
     }
+    recorded_.end();
     disarm();
     hold_ = Hold(*mutex_, std::adopt_lock);
     result_ = to_status(told_.ended_by());
@@ -123,7 +128,10 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
   void take_lock() noexcept {
     lock_op_.emplace(*mutex_, relock_op::by_coroutine);
     locked_.rearm();
-    if (lock_op_->attempt() || lock_op_->enlist(locked_) == enlisted::finished) go_on();
+    recorded_.end();
+    const bool at_once = lock_op_->attempt();
+    if (!at_once && who_) [[unlikely]] recorded_.begin(*lock_op_, locked_, unlimited_, who_);
+    if (at_once || lock_op_->enlist(locked_) == enlisted::finished) go_on();
   }
 
   void go_on() noexcept {
@@ -136,8 +144,10 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
 
   void run() noexcept override {
     disarm();
+    recorded_.end();
     lock_op_.reset();
     hold_ = Hold(*mutex_, std::adopt_lock);
+    if (who_) [[unlikely]] tell_taken();
     const auto ended = told_.ended_by();
     condition_.leave(place_);
     try {
@@ -150,6 +160,14 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
       error_ = std::current_exception();
     }
     handle_.resume();
+  }
+
+  void tell_taken() const noexcept {
+    watch::took({.object = mutex_,
+                 .type = mutex_type::type_name,
+                 .how = relock<Hold>::how,
+                 .by = who_,
+                 .at = limits_.at});
   }
 
   void disarm() noexcept {
@@ -168,6 +186,7 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
   Hold& hold_;
   Predicate holds_;
   const wait_limits limits_;
+  const wait_limits unlimited_{limits_.at};  // to get the lock back
   std::coroutine_handle<> handle_;
   work_sink* sink_ = nullptr;
   clock* clock_ = nullptr;
@@ -179,6 +198,8 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
   std::optional<std::stop_callback<end_on_stop>> on_stop_;
   status result_ = status::ok;
   std::exception_ptr error_;
+  watch::party who_{};  // known only while somebody watches
+  watch::wait_record recorded_;
 };
 
 }  // namespace sluice::detail

@@ -1,0 +1,20 @@
+#include "sluice/base/code_address.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace sluice {
+namespace {
+
+TEST(CodeAddress, NamesAFunctionThatHasASymbol) {
+  const auto* const inside = reinterpret_cast<const char*>(&std::abort) + 1;
+  EXPECT_EQ(seam::code_address_text(inside), "abort+0x1");
+}
+
+TEST(CodeAddress, OfNoCodeIsANumber) {
+  EXPECT_EQ(seam::code_address_text(reinterpret_cast<const void*>(0x10)), "+0x10");
+}
+
+}  // namespace
+}  // namespace sluice
