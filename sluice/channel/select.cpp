@@ -69,6 +69,7 @@ auto select_op::attempt_case(std::size_t index, bool wait_for_lock) -> looked {
 
 bool select_op::attempt() {
   if (cases_.empty()) return false;
+  if (watch::is_on()) [[unlikely]] note_uses();
   // The first draw is enough when most are ready; the order for the rest is drawn only if not.
   // Every ready case is as likely as any other in both steps, so also in all.
   const auto first = thread_random().below(static_cast<std::uint32_t>(cases_.size()));
@@ -191,6 +192,22 @@ selected select_op::result(status ended) {
   return {status::ok, chosen_};
 }
 
+std::size_t select_op::about(watch::subject* out, std::size_t room) const noexcept {
+  std::size_t count = 0;
+  for (const auto* c : cases_) {
+    if (c->lock() == nullptr) continue;
+    if (count < room) out[count] = c->about();
+    ++count;
+  }
+  return count;
+}
+
+void select_op::note_uses() const noexcept {
+  for (const auto* c : cases_) {
+    if (c->lock() != nullptr) c->note_use();
+  }
+}
+
 void select_op::check_can_end(const wait_limits& limits) const noexcept {
   check(can_be_ready() || !limits.deadline.is_never() || limits.stop.stop_possible(),
         "sluice::select", "a channel, a deadline or a stop_token: this would wait for ever");
@@ -199,7 +216,10 @@ void select_op::check_can_end(const wait_limits& limits) const noexcept {
 selected select_within(const wait_limits& limits, std::span<select_case* const> cases) {
   select_op op(cases);
   op.check_can_end(limits);
-  return block_on(op, limits);
+  if (!watch::is_on()) [[likely]] return block_on(op, limits);
+  wait_limits placed(limits);  // the cases leave no room for a place of the call
+  placed.at = limits.at.called_from(__builtin_return_address(0));
+  return block_on(op, placed);
 }
 
 selected try_select(std::span<select_case* const> cases) {

@@ -91,11 +91,14 @@ class select_op {
   bool spins_linked() const noexcept;
   spin_budget& spin() noexcept;
   selected result(status ended);
+  // Any of these ends the wait.
+  std::size_t about(watch::subject* out, std::size_t room) const noexcept;
   void check_can_end(const wait_limits& limits) const noexcept;
 
  private:
   class random_order;
   bool can_be_ready() const noexcept;
+  void note_uses() const noexcept;
   enum class looked : std::uint8_t { well, in_vain, away };  // away: its lock was in use
   looked attempt_case(std::size_t index, bool wait_for_lock);
   bool attempt_locked(random_order& order, wake_batch& wakes);  // all locks held

@@ -33,6 +33,8 @@ class select_case {
   virtual bool meets() const noexcept = 0;            // capacity 0: served only while in line
   virtual const wait_node* place() const noexcept = 0;
   virtual void finish() = 0;                          // chosen: give the result to the handler
+  virtual watch::subject about() const noexcept = 0;  // for whoever watches; not of a null channel
+  virtual void note_use() const noexcept = 0;
 
   // Under the lock.
   virtual bool attempt(wake_batch& wakes) = 0;
@@ -55,6 +57,8 @@ class exchange_case : public select_case {
   spin_lock* lock() const noexcept final { return at_ != nullptr ? &at_->lock_ : nullptr; }
   bool meets() const noexcept final { return at_ != nullptr && at_->capacity_ == 0; }
   const wait_node* place() const noexcept final { return &node_; }
+
+  watch::subject about_side(watch::side which) const noexcept { return at_->about(which); }
 
   bool closed() const noexcept { return at_->closed_.load(relaxed); }
   bool has_items() const noexcept {
@@ -109,6 +113,8 @@ class receive_case final : public exchange_case<T, ring_store<T>> {
   }
 
  private:
+  watch::subject about() const noexcept override { return this->about_side(watch::side::takes); }
+  void note_use() const noexcept override { watch::used(this->at_, watch::side::takes); }
   bool hint() const noexcept override { return this->has_items() || this->closed(); }
   bool attempt(wake_batch& wakes) override { return this->take(slot_, wakes, base::turn::any); }
   void link(waiter& who) noexcept override {
@@ -156,6 +162,8 @@ class send_case final : public exchange_case<T, ring_store<T>> {
     this->node_.item = item_;
     this->node_.weight = this->weigh(*item_);
   }
+  watch::subject about() const noexcept override { return this->about_side(watch::side::gives); }
+  void note_use() const noexcept override { watch::used(this->at_, watch::side::gives); }
   bool hint() const noexcept override {
     return this->has_room() || this->closed() || this->rejects();
   }

@@ -26,6 +26,7 @@ class fork_base::wait_op {
   void retract() noexcept {}
   spin_budget& spin() noexcept { return child_.pool_.join_spin_; }
   void result(status) noexcept {}
+  watch::subject about() const noexcept { return {&child_, "sluice::fork", "join"}; }
 
  private:
   fork_base& child_;

@@ -60,6 +60,15 @@ std::function<void(submission&&)> without_marks(std::function<void(submission&&)
 constexpr int looks_max = 12;
 constexpr int pauses_between_looks = 24;
 
+// For whoever watches: the end of the pool is a wait for the end of this thread.
+void told_end_of(const event& ended, watch::party who) noexcept {
+  watch::took({.object = &ended,
+               .type = "sluice::thread_pool",
+               .how = watch::held_as::running,
+               .by = who,
+               .waited = false});
+}
+
 // Of a number that its own thread alone changes.
 void count(atomic<std::uint64_t>& mine) noexcept { mine.store(mine.load(relaxed) + 1, relaxed); }
 
@@ -71,6 +80,7 @@ struct alignas(64) thread_pool::worker {
 
   const std::size_t number;  // from 1
   seam::thread handle;       // protected by the pool's mutex
+  atomic<std::uint64_t> party{0};  // what whoever watches knows its thread by; 0: not begun
 
   alignas(64) atomic<std::uint64_t> completed{0};
   atomic<std::uint64_t> posts{0};
@@ -103,6 +113,7 @@ thread_pool::thread_pool(options o)
       limit_(max_) {
   check_options(o);
   intake_.time_one_in(o.time_every, clock_of(o));
+  if (!o.name.empty()) watch::set_name(&ended_, o.name);
   if (o.sizing.has_value()) {
     meter_.emplace(*o.sizing, core_, max_);
     limit_.store(meter_->threads(), relaxed);  // no other thread is there yet
@@ -228,6 +239,7 @@ bool thread_pool::leave(worker& me, exit why) noexcept {
     }
     last = threads() == 0;
     if (!over_) at_rest_.notify_one();  // it may be that all who are left are at rest
+    watch::gave(&ended_, watch::party::this_thread());
     past_.completed += me.completed.load(relaxed);
     past_.posts += me.posts.load(relaxed);
     before = std::exchange(last_ended_, std::move(me.handle));
@@ -280,6 +292,8 @@ void thread_pool::settle_in(const worker& me) const noexcept {
 
 void thread_pool::live(worker& me) noexcept {
   this_threads_pool = this;
+  me.party.store(watch::party::this_thread().word(), relaxed);  // a number, nothing hangs on it
+  if (watch::is_on()) [[unlikely]] told_end_of(ended_, watch::party::this_thread());
   settle_in(me);
   const running here(*this);
   while (auto* const f = next(me)) run(me, *f);
@@ -346,7 +360,7 @@ bool thread_pool::look_for_more() noexcept {
     intake_.stop_looking();
     if (found) return true;
   }
-  for (int left = spin_budget::yields; left > 0; --left) {
+  for (int left = seam::yields_before_sleep; left > 0; --left) {
     seam::yield();
     if (there()) return true;
   }
@@ -397,10 +411,22 @@ void thread_pool::run_measured(worker& me, submission& f) noexcept {
 
 status thread_pool::join(const wait_limits& limits) {
   must_not_be_own_thread();
+  if (watch::is_on()) [[unlikely]] tell_whose_end();
   return ended_.wait_within(limits);
 }
 
+// A join waits for all threads that there are now.
+void thread_pool::tell_whose_end() noexcept {
+  const std::lock_guard hold(mutex_);
+  for (const auto& each : workers_) {
+    if (each == nullptr) continue;
+    const auto who = watch::party::from_word(each->party.load(relaxed));
+    if (who) told_end_of(ended_, who);
+  }
+}
+
 void thread_pool::end_threads() noexcept {
+  if (watch::is_on()) [[unlikely]] tell_whose_end();
   ended_.wait();
   seam::thread last;
   {

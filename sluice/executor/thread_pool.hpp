@@ -167,6 +167,7 @@ class thread_pool final : public queued_executor {
   bool rest(std::unique_lock<sluice::mutex>& hold) noexcept;
   void wake_one_at_rest() noexcept;
   void end_threads() noexcept;
+  void tell_whose_end() noexcept;
 
   // What a thread does.
   void live(worker& me) noexcept;

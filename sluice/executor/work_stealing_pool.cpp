@@ -248,7 +248,9 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) no
     return static_cast<const detail::fork_base*>(what)->is_done();
   };
   const auto first = child == nullptr ? first_look::outside : first_look::others;
+  // On one processor nothing comes while this thread pauses.
   const int rounds = seam::can_spin() ? search_rounds : 1;
+  const int pauses_between = seam::can_spin() ? pauses_between_rounds : 0;
   for (;;) {
     piece found;
     bool got = false;
@@ -259,7 +261,7 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) no
       }
       if (crew_.is_surplus()) break;
       got = find_any(self, found, first);
-      for (int pauses = got ? 0 : pauses_between_rounds; pauses > 0; --pauses) seam::pause();
+      for (int pauses = got ? 0 : pauses_between; pauses > 0; --pauses) seam::pause();
     }
     if (!got) {
       if (child != nullptr && !child->announce_wait()) continue;
@@ -277,6 +279,7 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) no
 
 void work_stealing_pool::help(steal_worker& self, detail::fork_base& child,
                               work* popped) noexcept {
+  tell_of_helping();
   if (popped != nullptr) {
     self.executed.increment();
     popped->run();
@@ -325,6 +328,9 @@ std::vector<submission> work_stealing_pool::stop() {
   close();
   handing_back_.store(true, relaxed);  // a worker that sees it late begins one more
   auto unstarted = intake_.take_back();
+  // A worker that went to rest before it was taken back left the end to whoever would find it, and
+  // nobody does now.
+  crew_.closed();
   stop_.request_stop();  // last: whoever stops would begin the next one
   drain();
   const std::lock_guard hold(handed_back_lock_);

@@ -66,24 +66,28 @@ class [[nodiscard]] future {
   bool is_ready() const noexcept { return here().state->is_ready(); }
 
   // The value, or throws what took its place.
-  T get() {
+  T get(call_place at = {}) {
     detail::get_op<T> op(here());
-    if (!op.attempt()) must(wait_blocking(op, {}));
+    if (!op.attempt()) must(wait_blocking(op, at));
     return detail::take_result(parts_);
   }
   // Limited: a reason when it is not there in time, and then the future is still valid.
-  limited get(std::stop_token stop) { return get_within(std::move(stop)); }
+  limited get(std::stop_token stop, call_place at = {}) {
+    return get_within({std::move(stop), at});
+  }
   limited try_get() {
     if (!is_ready()) return status::empty;
     return detail::get_op<T>(parts_).result(status::ok);
   }
   template <class Rep, class Period>
-  limited try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) {
-    return get_within({deadline::after(wait), std::move(stop)});
+  limited try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {},
+                      call_place at = {}) {
+    return get_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  limited try_get_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop = {}) {
-    return get_within({deadline::at(when), std::move(stop)});
+  limited try_get_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop = {},
+                        call_place at = {}) {
+    return get_within({deadline::at(when), std::move(stop), at});
   }
   limited get_within(const wait_limits& limits) {
     return block_on(detail::get_op<T>(here()), limits);

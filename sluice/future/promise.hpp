@@ -101,6 +101,11 @@ class promise {
   }
   // False once it is set, or moved from.
   bool is_unset() const noexcept { return state_.load(relaxed) != nullptr; }
+  // Tells whoever watches (sluice::inspect) who is going to set it: then a wait for the future is a
+  // wait for that party, and can be part of a deadlock.
+  void made_by(watch::party who) const noexcept {
+    if (state_type* const state = state_.load(relaxed)) state->made_by(who);
+  }
   // How many wait in the future's get or co_await right now: 0 or 1.
   std::size_t waiting() const noexcept {
     state_type* const state = state_.load(relaxed);
@@ -124,6 +129,7 @@ class promise {
       state_.store(state, release);  // release: pairs with the exchange above
       throw;
     }
+    state->made();
     detail::finish(*state);
     return true;
   }

@@ -45,8 +45,8 @@ class [[nodiscard]] shared_future {
   bool valid() const noexcept { return state_ != nullptr; }
   bool is_ready() const noexcept { return here().is_ready(); }
 
-  view get() const {
-    here().wait();
+  view get(call_place at = {}) const {
+    here().wait(at);
     return here().read();
   }
   limited get(std::stop_token stop) const { return get_within(std::move(stop)); }

@@ -42,35 +42,42 @@ class waited_task final : public task_root<T> {
  public:
   explicit waited_task(task<T>&& t) : task_root<T>(std::move(t)) {}
 
-  T wait() {
-    begin(nullptr);
-    run_to_end();
+  T wait(const call_place& at) {
+    begin(nullptr, at);
+    run_to_end(at);
     return this->take_result();
   }
 
   limited_result_t<T> wait(const wait_limits& limits) {
     if (limits.stop.stop_requested()) return status(status::stopped);
     if (limits.deadline.is_never()) {
-      begin(&limits.stop);
-      run_to_end();
+      begin(&limits.stop, limits.at);
+      run_to_end(limits.at);
       return this->take_within(limits.stop.stop_requested() ? status::stopped : status::ok);
     }
     limited_stop asked(limits, {});
-    begin(&asked.token());
+    begin(&asked.token(), limits.at);
     while (!ended_ && loop_.try_run_next()) {
     }
     if (!ended_) asked.waits_now();
-    run_to_end();
+    run_to_end(limits.at);
     return this->take_within(asked.ended());
   }
 
  private:
-  void begin(const std::stop_token* token) noexcept {
+  void begin(const std::stop_token* token, const call_place& at) noexcept {
+    if (watch::is_on()) [[unlikely]] {
+      watch::took({.object = &loop_,
+                   .type = "sluice::sync_wait",
+                   .how = watch::held_as::running,
+                   .by = watch::party::coroutine(this->outermost()),
+                   .at = at});
+    }
     this->set_context(&loop_, token);
     this->begin_posted();
   }
-  void run_to_end() {
-    while (!ended_) (void)loop_.run_next({});
+  void run_to_end(const call_place& at) {
+    while (!ended_) (void)loop_.run_next(at);
   }
   void ended() noexcept override { ended_ = true; }
 
@@ -81,8 +88,8 @@ class waited_task final : public task_root<T> {
 }  // namespace detail
 
 template <class T>
-T sync_wait(task<T> t) {
-  return detail::waited_task<T>(std::move(t)).wait();
+T sync_wait(task<T> t, call_place at = {}) {
+  return detail::waited_task<T>(std::move(t)).wait(at);
 }
 template <class T>
 detail::limited_result_t<T> sync_wait(task<T> t, const wait_limits& limits) {

@@ -115,6 +115,11 @@ class [[nodiscard("it runs only when it is awaited")]] task {
         const std::stop_token& inherited = outer.stop_token();
         if (stop == nullptr) stop = &inherited;
       }
+      if constexpr (requires { outer.outermost(); }) {
+        root = outer.outermost();
+      } else {
+        root = awaiting.address();
+      }
       detail::task_promise_base::set_awaiting(*this, awaiting);
       frame_.promise().begin(*this);
       return go_on(frame_, sink, sink);

@@ -59,6 +59,7 @@ class sleep_op {
   status result(status ended) const noexcept {
     return ended == status::timed_out ? status(status::ok) : ended;
   }
+  watch::subject about() const noexcept { return {nullptr, "sluice::sleep", "sleep"}; }
 
  private:
   spin_budget spin_;

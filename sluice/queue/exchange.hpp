@@ -39,6 +39,7 @@
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/overflow.hpp"
 #include "sluice/queue/queue_calls.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -48,7 +49,7 @@ template <class T>
 struct queue_options {
   std::size_t capacity = 0;  // in items; at least 1 (a channel may have 0)
   sluice::overflow overflow = sluice::overflow::block;
-  std::string name{};  // for messages
+  std::string name{};  // for messages, and what inspect calls it
 
   // A second bound, in whatever unit `weigh` counts (bytes): 0 is none. An item heavier than all
   // of it is refused with `full` at once, whatever the policy. With a weight, producers are served
@@ -226,6 +227,20 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
     return overflow_ != overflow::block && overflow_ != overflow::reject;
   }
   std::size_t weigh(const T& item) const { return weigh_ ? weigh_(item) : 0; }
+  // After the `count`th put or take, by the calling party. Whoever watches hears of some of them
+  // (and of all that serve one who waits): to tell of all would cost as much as the rest.
+  void tell_some(watch::side which, std::uint64_t count) const noexcept {
+    if ((count & 127) < 4) [[unlikely]] watch::used(this, which);
+  }
+
+  // What one that waits at this side waits for. A consumer that finds a queue empty is idle; one
+  // at a channel without a buffer waits for those who give.
+  watch::subject about(watch::side which) const noexcept {
+    using watch::served_by;
+    const bool takes = which == watch::side::takes;
+    const auto idle = capacity_ == 0 ? served_by::givers : served_by::unknown;
+    return {this, type_, takes ? "pop" : "push", takes ? idle : served_by::takers, capacity_};
+  }
   void report(bin& dropped);
   void note_rejected() noexcept;
   void gave_up(status why);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sluice/base/check.hpp"
+#include "sluice/base/shared.hpp"
 
 namespace sluice {
 
@@ -37,6 +38,7 @@ class ring_store {
 
   void put(T& item, std::size_t weight) {
     check(count_ < capacity_, "sluice::ring_store", "room for the item");
+    seam::writes_plain(slots_ + tail_);
     std::construct_at(slots_ + tail_, std::move(item));
     if (!weights_.empty()) weights_[tail_] = weight;
     if (++tail_ == capacity_) tail_ = 0;
@@ -46,6 +48,7 @@ class ring_store {
   template <class Sink>
   std::size_t take(Sink&& sink) {
     check(count_ > 0, "sluice::ring_store", "an item to take");
+    seam::writes_plain(slots_ + head_);
     sink(std::move(slots_[head_]));
     const auto weight = weight_at(head_);
     drop_front();
@@ -61,6 +64,7 @@ class ring_store {
   std::size_t evict_latest(Sink&& sink) {
     check(count_ > 0, "sluice::ring_store", "an item to evict");
     const auto last = (tail_ == 0 ? capacity_ : tail_) - 1;
+    seam::writes_plain(slots_ + last);
     sink(std::move(slots_[last]));
     std::destroy_at(slots_ + last);
     tail_ = last;

@@ -49,6 +49,7 @@
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/overflow.hpp"
 #include "sluice/queue/queue_calls.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -57,7 +58,7 @@ namespace sluice {
 struct spsc_ring_options {
   std::size_t capacity = 0;  // in items; at least 1
   sluice::overflow overflow = sluice::overflow::block;  // or reject
-  std::string name{};  // for messages
+  std::string name{};  // for messages, and what inspect calls it
 };
 
 template <class T>
@@ -124,6 +125,11 @@ class spsc_ring : public queue_calls<spsc_ring<T>, T> {
   bool has_items() const noexcept { return tail_.load(relaxed) != head_.load(relaxed); }
   bool has_room() const noexcept {
     return tail_.load(relaxed) - head_.load(relaxed) < capacity_;
+  }
+  watch::subject about(watch::side which) const noexcept {
+    const bool takes = which == watch::side::takes;
+    const auto by = takes ? watch::served_by::unknown : watch::served_by::takers;
+    return {this, type, takes ? "pop" : "push", by, capacity_};
   }
   [[gnu::noinline]] void seal();
   std::size_t count(const side& s) const noexcept;

@@ -257,6 +257,9 @@ class router_core::push_op {
   spin_budget& spin() noexcept { return core_.push_spin_; }
   status result(status ended) noexcept;
   status give_up() noexcept;  // a call that does not wait
+  watch::subject about() const noexcept {
+    return {&core_, "sluice::router", "push", watch::served_by::takers, core_.capacity_};
+  }
 
  private:
   router_core& core_;
@@ -276,6 +279,7 @@ class router_core::next_op {
   void retract() noexcept;
   spin_budget& spin() noexcept { return member_.core_.next_spin_; }
   outcome<routed_ptr> result(status ended) noexcept;
+  watch::subject about() const noexcept { return {&member_.core_, "sluice::router", "next"}; }
 
  private:
   bool take(aftermath& after) noexcept;

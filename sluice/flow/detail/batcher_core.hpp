@@ -24,7 +24,7 @@ batcher<T>::batcher(options o, executor* on, std::function<void(batch)> handler)
       alarm_(new wake_timer([this](wake_batch& wakes) {
         aftermath after(*this, &wakes);
         const std::lock_guard hold(guard_);
-        armed_for_.reset();
+        disarm();  // it may have been set again since it began to fire
         settle(after);
       })),
       ended_(*this) {

@@ -44,11 +44,14 @@ class async_state final : public forwarding_state<U> {
   void call() noexcept {
     finish_with([this]() -> state_base* {
       cancel_node& node = *this;
+      if (watch::is_on()) [[unlikely]] this->made_by(watch::party::current());
       if constexpr (is_future_v<token_call_t<F>>) {
         future_parts<U> inner = call_(node, this->result);
+        this->made();
         if (!this->result.is_set()) return this->adopt(std::move(inner));
       } else {
         call_(node, this->result);
+        this->made();
       }
       return this;
     });

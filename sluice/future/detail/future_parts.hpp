@@ -110,6 +110,9 @@ class get_op {
   enlisted enlist(waiter& who) noexcept { return of_.state->link(node_, who); }
   bool woken() const noexcept { return true; }
   void retract() noexcept { of_.state->unlink(node_); }
+  watch::subject about() const noexcept {
+    return {of_.state->identity(), "sluice::future", "get", watch::served_by::holders};
+  }
   spin_budget& spin() noexcept { return get_spin(); }
   limited_result_t<T> result(status ended) {
     if (!ended) return ended;

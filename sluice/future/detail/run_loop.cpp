@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "sluice/sync/named.hpp"
+
 namespace sluice::detail {
 namespace {
 
@@ -33,6 +35,7 @@ run_loop::~run_loop() {
   while (try_run_next()) {
   }
   const std::lock_guard hold(guard_);  // a post may still be about to let go of it
+  watch::gone(this);
 }
 
 void run_loop::post(work& item) noexcept {

@@ -46,6 +46,9 @@ class run_loop final : public executor {
     spin_budget& spin() noexcept { return loop_.spin_; }
     status result(status ended) noexcept { return ended; }
     work* taken() noexcept { return taken_; }
+    watch::subject about() const noexcept {
+      return {&loop_, "sluice::sync_wait", "run", watch::served_by::holders};
+    }
 
    private:
     run_loop& loop_;

@@ -117,6 +117,7 @@ scope_child& scope_child::make(scope_core& scope, task<>& t) {
 
 void scope_child::begin() noexcept {
   if (scope_.token().stop_requested()) return leave(nullptr);  // freed unrun
+  scope_.child_begins(watch::party::coroutine(outermost()));
   set_context(&scope_.runs_on(), &scope_.token());
   begin_here();
 }
@@ -124,6 +125,7 @@ void scope_child::begin() noexcept {
 void scope_child::leave(const std::exception_ptr& failure) noexcept {
   scope_core& scope = scope_;
   scope.failed(failure, scope.token());
+  scope.child_ends(watch::party::coroutine(outermost()));
   delete this;
   scope.child_ended();
 }

@@ -62,6 +62,15 @@ class scope_core {
   // The same for what was thrown by someone who listens to this token: a future_error::cancelled
   // after it has asked is no failure.
   void failed(const std::exception_ptr& error, const std::stop_token& heard) noexcept;
+  // For whoever watches: whose end a join waits for.
+  void child_begins(watch::party who) const noexcept {
+    if (!watch::is_on()) [[likely]] return;
+    watch::took({.object = &children_,
+                 .type = "sluice::scope",
+                 .how = watch::held_as::running,
+                 .by = who});
+  }
+  void child_ends(watch::party who) const noexcept { watch::gave(&children_, who); }
   // The last thing a child does.
   void child_ended() noexcept;
 

@@ -123,6 +123,7 @@ class shared_state final : public continuation, public cancel_node {
     }
     spin_budget& spin() noexcept { return get_spin(); }
     auto result(status ended) const { return of_.answer(ended); }
+    watch::subject about() const noexcept { return {&of_, "sluice::shared_future", "get"}; }
 
    protected:
     shared_state& of_;
@@ -143,10 +144,10 @@ class shared_state final : public continuation, public cancel_node {
     shared_state& copy() const noexcept { return **static_cast<const shared_ref<T>*>(this); }
   };
 
-  void wait() {
+  void wait(const call_place& at) {
     op waiting_for(*this);
     if (waiting_for.attempt()) return;
-    const auto ended = wait_blocking(waiting_for, {});
+    const auto ended = wait_blocking(waiting_for, at);
     check(static_cast<bool>(ended), "sluice::shared_future", "an unlimited wait to be served");
   }
   std::size_t waiting() const noexcept {

@@ -52,6 +52,9 @@ class spawned_task final : public task_root<T>, public launched {
       return leave(settled<T>(std::make_exception_ptr(
           future_error(future_error::cancelled, "before it began"))));
     }
+    if (watch::is_on()) [[unlikely]] {
+      promise_.made_by(watch::party::coroutine(this->outermost()));
+    }
     this->set_context(&on_, &token_);
     this->begin_here();
   }

@@ -47,6 +47,9 @@ class task_link : public work {
   // Where the awaiting side runs (null: wherever the task ends), and the token it passes on.
   work_sink* sink = nullptr;
   const std::stop_token* stop = nullptr;
+  const void* root = nullptr;  // of the outermost that awaits; null: this is its link
+
+  const void* outermost() const noexcept { return root != nullptr ? root : this; }
 
   // The next coroutine to run, when this thread has nothing better to do than to go on with it.
   // From here on this link and the calling coroutine may be gone.
@@ -78,6 +81,10 @@ class task_promise_base {
   work_sink* resume_sink() const noexcept { return sink_; }
   void move_to(work_sink& other) noexcept { sink_ = &other; }
   const std::stop_token& stop_token() const noexcept { return *stop_; }
+  // What whoever watches knows this coroutine by, together with those that await it.
+  const void* outermost() const noexcept {
+    return link_ != nullptr ? link_->outermost() : this;
+  }
 
   // Called once, by whoever will wait for the end of this task, just before its first step.
   void begin(task_link& link) noexcept {

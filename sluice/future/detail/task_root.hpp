@@ -41,6 +41,8 @@ class task_root : private task_link {
     if (frame_) frame_.destroy();
   }
 
+  using task_link::outermost;
+
   // On its executor, when the task has ended. May destroy this.
   virtual void ended() noexcept = 0;
 

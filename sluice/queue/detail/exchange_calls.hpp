@@ -33,6 +33,7 @@ class exchange<T, Store>::push_op {
     wake_batch wakes;
     const std::lock_guard hold(exchange_.lock_);
     exchange_.landed(node_, exchange_.producers_);
+    watch::used(&exchange_, watch::side::gives);
     if (try_locked(wakes, again_ ? turn::mine : turn::any)) return enlisted::finished;
     node_.retries = who.is_thread() && exchange_.capacity_ > 0;
     ++exchange_.stats_.push_waits;
@@ -62,6 +63,7 @@ class exchange<T, Store>::push_op {
     if (node_.error) std::rethrow_exception(node_.error);
     return node_.result;
   }
+  watch::subject about() const noexcept { return exchange_.about(watch::side::gives); }
 
  private:
   bool try_locked(wake_batch& wakes, turn whose) {
@@ -89,6 +91,7 @@ class exchange<T, Store>::pop_op {
   enlisted enlist(waiter& who) {
     wake_batch wakes;
     const std::lock_guard hold(exchange_.lock_);
+    watch::used(&exchange_, watch::side::takes);
     for (;;) {
       const auto whose = again_ ? turn::mine : turn::any;
       if (exchange_.poll_locked(slot_, node_.result, wakes, whose)) return enlisted::finished;
@@ -115,6 +118,7 @@ class exchange<T, Store>::pop_op {
     if (node_.error) std::rethrow_exception(node_.error);
     return exchange::to_outcome(slot_, node_.result);
   }
+  watch::subject about() const noexcept { return exchange_.about(watch::side::takes); }
 
  private:
   exchange& exchange_;
@@ -134,6 +138,7 @@ bool exchange<T, Store>::offer_some(std::span<T> items, batch_result& result) {
     if (done != status::ok) result.status = done;
     return done == status::ok || done == status::dropped;
   };
+  watch::used(this, watch::side::gives);
   status done = status::ok;
   const auto rest = items.subspan(result.count);
   if (drops() || weigh_) {  // the user's code runs between the items: not under one lock
@@ -170,6 +175,7 @@ void exchange<T, Store>::take_some(std::vector<T>& taken, std::size_t max, wake_
 template <class T, class Store>
 outcome<std::vector<T>> exchange<T, Store>::try_pop_some(std::size_t max) {
   check_named(max > 0, type_, name_.c_str(), "to be asked for at least one item");
+  watch::used(this, watch::side::takes);
   std::vector<T> taken;
   taken.reserve(std::min(max, size() + 1));
   wake_batch wakes;

@@ -30,6 +30,7 @@ exchange<T, Store>::exchange(const char* type, options o, zero_capacity zero, St
               "a capacity of at least 1 for a policy that drops");
   check_named((weight_max_ != 0) == static_cast<bool>(weigh_), type_, name_.c_str(),
               "weight_max and weigh to be given together");
+  if (!name_.empty()) watch::set_name(this, name_);
 }
 
 template <class T, class Store>
@@ -39,6 +40,7 @@ exchange<T, Store>::~exchange() {
               "no consumers waiting inside at its destruction");
   check_named(producers_.empty() && producers_.in_flight == 0, type_, name_.c_str(),
               "no producers waiting inside at its destruction");
+  watch::gone(this);
 }
 
 // ---- the lines
@@ -75,6 +77,7 @@ bool exchange<T, Store>::serve_consumers(wake_batch& wakes, std::uint32_t cascad
     }
     consumers_.remove(next);
     if (!next.who->try_claim(next)) continue;  // it gave up
+    watch::used(this, watch::side::gives);
     if (next.retries) {
       depart(next, consumers_);
     } else {
@@ -106,6 +109,7 @@ bool exchange<T, Store>::serve_producers(wake_batch& wakes, std::uint32_t cascad
     }
     producers_.remove(next);
     if (!next.who->try_claim(next)) continue;
+    watch::used(this, watch::side::takes);
     if (next.retries) {
       depart(next, producers_);
     } else {
@@ -217,6 +221,7 @@ void exchange<T, Store>::bin::add(T&& item) {
 // Capacity 0: the item goes from hand to hand.
 template <class T, class Store>
 bool exchange<T, Store>::hand_to_consumer(T& item, wake_batch& wakes) {
+  watch::used(this, watch::side::gives);
   while (!consumers_.empty()) {
     node& next = consumers_.front();
     consumers_.remove(next);
@@ -238,6 +243,7 @@ bool exchange<T, Store>::hand_to_consumer(T& item, wake_batch& wakes) {
 
 template <class T, class Store>
 bool exchange<T, Store>::take_from_producer(std::optional<T>& slot, wake_batch& wakes) {
+  watch::used(this, watch::side::takes);
   while (!producers_.empty()) {
     node& next = producers_.front();
     producers_.remove(next);
@@ -272,6 +278,7 @@ template <class T, class Store>
     serve(wakes, 1);  // the room is still there, and this thread may have been woken for it
     throw;
   }
+  tell_some(watch::side::gives, stats_.pushed);
   serve(wakes, whose == turn::mine ? 1 : 0);
   done = status::ok;
   return true;
@@ -320,6 +327,7 @@ template <class T, class Store>
     throw;
   }
   ++stats_.popped;
+  tell_some(watch::side::takes, stats_.popped);
   serve(wakes, whose == turn::mine ? 1 : 0);
   done = status::ok;
   return true;

@@ -34,6 +34,7 @@ class spsc_ring<T>::push_op {
     if (ended == status::timed_out) ring_.note_rejected();
     return ended ? done_ : ended;
   }
+  watch::subject about() const noexcept { return ring_.about(watch::side::gives); }
 
  private:
   void finish() {
@@ -73,6 +74,7 @@ class spsc_ring<T>::pop_op {
     if (!ended) return ended;
     return spsc_ring::to_outcome(slot_, done_);
   }
+  watch::subject about() const noexcept { return ring_.about(watch::side::takes); }
 
  private:
   void finish() {

@@ -2,6 +2,7 @@
 
 // The two ends of spsc_ring.hpp, where a side waits, and closing.
 
+#include "sluice/base/shared.hpp"
 #include "sluice/queue/spsc_ring.hpp"
 #include "sluice/sync/backoff.hpp"
 
@@ -16,6 +17,7 @@ spsc_ring<T>::spsc_ring(options o)
       rejects_(o.overflow == overflow::reject) {
   check_named(o.overflow == overflow::block || o.overflow == overflow::reject, type, name_.c_str(),
               "overflow::block or overflow::reject");
+  if (!name_.empty()) watch::set_name(this, name_);
 }
 
 template <class T>
@@ -42,6 +44,7 @@ spsc_ring<T>::~spsc_ring() {
   const auto tail = tail_.load(acquire);
   for (auto head = head_.load(acquire); head != tail; ++head) std::destroy_at(at(head));
   std::allocator<T>().deallocate(slots_, static_cast<std::size_t>(mask_ + 1));
+  watch::gone(this);
 }
 
 // ---- the producer's end
@@ -49,6 +52,7 @@ spsc_ring<T>::~spsc_ring() {
 template <class T>
 inline std::size_t spsc_ring<T>::room(std::uint64_t tail) {
   if (tail - head_seen_ >= capacity_) {
+    watch::used(this, watch::side::gives);
     // acquire: pairs with the release in end_pop; the slots are free to be written.
     head_seen_ = head_.load(acquire);
     saw(most_by_producer_, static_cast<std::size_t>(tail - head_seen_));
@@ -100,6 +104,7 @@ template <class T>
     return true;
   }
   try {
+    seam::writes_plain(at(tail));
     std::construct_at(at(tail), std::move(item));
   } catch (...) {
     end_push(tail);
@@ -123,6 +128,7 @@ bool spsc_ring<T>::offer_some(std::span<T> items, batch_result& result) {
     auto end = tail;
     try {
       for (; end != tail + count; ++end) {
+        seam::writes_plain(at(end));
         std::construct_at(at(end), std::move(items[result.count]));
         ++result.count;
       }
@@ -149,6 +155,7 @@ inline constexpr int pauses_before_look = 4;
 template <class T>
 inline std::size_t spsc_ring<T>::items(std::uint64_t head, std::size_t wanted) {
   if (tail_seen_ - head < wanted) {
+    watch::used(this, watch::side::takes);
     if (found_ - 2 < little_found && capacity_ > 2 * little_found) {
       for (int left = pauses_before_look; left > 0; --left) seam::pause();
     }
@@ -184,6 +191,7 @@ template <class T>
     }
   }
   T* const first = at(head);
+  seam::writes_plain(first);
   slot.emplace(std::move(*first));  // if it throws, nothing has changed
   std::destroy_at(first);
   end_pop(head + 1);
@@ -201,6 +209,7 @@ void spsc_ring<T>::take_more(std::vector<T>& taken, std::size_t max) {
   auto next = head;
   try {
     for (; next != end; ++next) {
+      seam::writes_plain(at(next));
       taken.push_back(std::move(*at(next)));
       std::destroy_at(at(next));
     }
