@@ -1,0 +1,93 @@
+// Two tellers move money between two accounts, and each locks the one it takes from first: sooner
+// or later both wait for each other. Inspect tells that they could, before it happens, and when it
+// has happened, who waits for whom and where. A teller gives up after a while, so the bank goes on.
+
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "sluice/base/this_thread.hpp"
+#include "sluice/inspect/format.hpp"
+#include "sluice/inspect/watchdog.hpp"
+#include "sluice/sync/barrier.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
+
+using namespace std::chrono_literals;
+namespace inspect = sluice::inspect;
+
+namespace {
+
+struct account {
+  explicit account(const char* name) : lock(sluice::named(name)) {}
+  sluice::mutex lock;
+  long balance = 100;
+};
+
+// False: the other account was not to be had in time, and nothing was moved.
+bool move_money(account& from, account& to, long amount, sluice::barrier& both) {
+  const std::lock_guard hold(from.lock);
+  both.arrive_and_wait();  // bad luck, made certain for this example
+  if (!to.lock.try_lock_for(10s)) return false;
+  const std::lock_guard adopted(to.lock, std::adopt_lock);
+  from.balance -= amount;
+  to.balance += amount;
+  return true;
+}
+
+}  // namespace
+
+int main() {
+  sluice::event told;
+  int deadlocks = 0;
+  int inversions = 0;
+  inspect::watchdog dog(
+      {.period = 50ms,
+       .deadlock_after = 100ms,
+       .on_report =
+           [&](const inspect::report& r) {
+             std::fputs(r.text.c_str(), stdout);
+             if (r.what == inspect::report::kind::deadlock) {
+               ++deadlocks;
+               std::fputs(inspect::to_mermaid(inspect::waits()).c_str(), stdout);
+               told.set();
+             }
+           },
+       .inspecting = {.lock_order = true, .on_inversion = [&](const inspect::lock_inversion& i) {
+                        ++inversions;
+                        std::fputs(i.text().c_str(), stdout);
+                      }}});
+
+  account ours("ours");
+  account theirs("theirs");
+
+  // One after the other nothing happens, and yet it is told that it could.
+  sluice::barrier alone(1);
+  const bool first = move_money(ours, theirs, 5, alone) && move_money(theirs, ours, 5, alone);
+
+  // At the same time, it does. The first teller gives up when the deadlock has been told.
+  sluice::barrier both(2);
+  std::stop_source enough;
+  std::jthread ann([&] {
+    sluice::seam::name_thread("ann");
+    const std::lock_guard hold(ours.lock);
+    both.arrive_and_wait();
+    if (theirs.lock.lock(enough.get_token())) theirs.lock.unlock();
+  });
+  std::jthread bob([&] {
+    sluice::seam::name_thread("bob");
+    if (!move_money(theirs, ours, 5, both)) std::puts("bob gave up");
+  });
+  told.wait();
+  enough.request_stop();
+  ann.join();
+  bob.join();
+
+  std::fputs(inspect::to_text(inspect::contention()).c_str(), stdout);
+  std::printf("%ld and %ld; %d deadlock, %d inversion\n", ours.balance, theirs.balance, deadlocks,
+              inversions);
+  return first && deadlocks == 1 && inversions == 1 ? 0 : 1;
+}

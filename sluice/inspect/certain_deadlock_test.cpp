@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+
+#include "sluice/future/sync_wait.hpp"
+#include "sluice/inspect/deadlock.hpp"
+#include "sluice/inspect/testing/deadlock_fixture.hpp"
+#include "sluice/queue/bounded_queue.hpp"
+#include "sluice/sync/barrier.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/semaphore.hpp"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class certain_deadlock_test : public deadlock_fixture {};
+
+// What ends waits that have neither a deadline nor a stop_token: permits that nobody took.
+class rescue {
+ public:
+  explicit rescue(semaphore& s) : of_(s) {}
+  ~rescue() { of_.release(8); }
+
+ private:
+  semaphore& of_;
+};
+
+TEST_F(certain_deadlock_test, OneThroughLocksAndPermitsWithoutLimitsIsCertain) {
+  semaphore slots(1, named("slots"));
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  const rescue by_permits(slots);
+  party("ann", [&] {
+    slots.acquire();
+    both_.arrive_and_wait();
+    const std::lock_guard hold(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    slots.acquire();
+  });
+  const auto found = the_deadlock();
+  EXPECT_TRUE(found.is_certain());
+  EXPECT_FALSE(found.ends_by_itself());
+  EXPECT_NE(found.text().find("deadlock of 2 parties:\n"), std::string::npos) << found.text();
+}
+
+TEST_F(certain_deadlock_test, OneWithALimitIsNotCertain) {
+  semaphore slots(1, named("slots"));
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  const rescue by_permits(slots);
+  party("ann", [&] {
+    slots.acquire();
+    both_.arrive_and_wait();
+    want(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    slots.acquire();
+  });
+  EXPECT_FALSE(the_deadlock().is_certain());
+}
+
+TEST_F(certain_deadlock_test, OneThroughAQueueIsNotCertain) {
+  bounded_queue<int> q({.capacity = 1, .name = "q"});
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    EXPECT_TRUE(q.push(0));
+    EXPECT_TRUE(q.pop());  // known to take
+    both_.arrive_and_wait();
+    const std::lock_guard hold(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    while (q.push(1)) {
+    }
+  });
+  const auto found = the_deadlock();
+  EXPECT_FALSE(found.is_certain());
+  EXPECT_FALSE(found.ends_by_itself());
+  EXPECT_NE(found.text().find("as far as is known"), std::string::npos) << found.text();
+  q.close();
+}
+
+// Ann and Bob are stuck for certain only if Cat is, who has a permit too.
+TEST_F(certain_deadlock_test, OneThatAnotherWhoIsNotCertainlyStuckCouldEndIsNotCertain) {
+  semaphore slots(2, named("slots"));
+  bounded_queue<int> q({.capacity = 1, .name = "q"});
+  mutex m(named("m"));
+  barrier all(3);
+  event first;  // of those who have permits Ann is the first
+  const ending at_the_end{*this};
+  const rescue by_permits(slots);
+  party("ann", [&] {
+    slots.acquire();
+    first.set();
+    EXPECT_TRUE(q.push(0));
+    EXPECT_TRUE(q.pop());
+    all.arrive_and_wait();
+    const std::lock_guard hold(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    all.arrive_and_wait();
+    slots.acquire();
+  });
+  party("cat", [&] {
+    first.wait();
+    slots.acquire();
+    all.arrive_and_wait();
+    while (q.push(1)) {
+    }
+  });
+  eventually([] { return inspect::waits().size() == 3; });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_FALSE(found.is_certain());
+  q.close();
+}
+
+TEST_F(certain_deadlock_test, ASyncWaitWithADeadlineIsNotCertain) {
+  manual_clock time;
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(m);
+    const auto body = [&]() -> task<> { (void)co_await m.async_lock(); };
+    EXPECT_FALSE(sync_wait(body(), {deadline::after(1h, time)}));
+  });
+  EXPECT_FALSE(the_deadlock().is_certain());
+  eventually([&] { return time.pending() == 1; });
+  time.advance(2h);
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,600 @@
+#include "sluice/inspect/deadlock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sluice/channel/select.hpp"
+#include "sluice/executor/thread_pool.hpp"
+#include "sluice/future/async.hpp"
+#include "sluice/future/promise.hpp"
+#include "sluice/future/spawn.hpp"
+#include "sluice/future/sync_wait.hpp"
+#include "sluice/inspect/format.hpp"
+#include "sluice/inspect/testing/deadlock_fixture.hpp"
+#include "sluice/queue/bounded_queue.hpp"
+#include "sluice/sync/barrier.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "sluice/sync/shared_mutex.hpp"
+#include "sluice/sync/wait_source.hpp"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class deadlock_test : public deadlock_fixture {};
+
+TEST_F(deadlock_test, TwoMutexesTakenBothWaysRoundUntilTheirDeadlines) {
+  manual_clock time;
+  mutex left(named("left"));
+  mutex right(named("right"));
+  const auto take = [&](mutex& first, mutex& second) {
+    const std::lock_guard hold(first);
+    both_.arrive_and_wait();
+    EXPECT_EQ(second.lock_within(deadline::after(1h, time)), status::timed_out);
+    both_.arrive_and_wait();
+  };
+  const ending at_the_end{*this};
+  party("ann", [&] { take(left, right); });
+  party("bob", [&] { take(right, left); });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_EQ(objects(found), (names{"mutex left", "mutex right"}));
+  EXPECT_TRUE(found.ends_by_itself());
+  for (const auto& s : found.steps) {
+    EXPECT_EQ(s.holder.how, "holds");
+    EXPECT_NE(s.holder.who.id, s.wait.who.id);
+    EXPECT_NE(inspect::to_string(s.wait.at.value()).find("deadlock_test.cpp"), std::string::npos);
+  }
+  const auto text = found.text();
+  for (const auto* said :
+       {"deadlock of 2 parties", "ann", "bob", "mutex left", "mutex right", "until a deadline"}) {
+    EXPECT_NE(text.find(said), std::string::npos) << text;
+  }
+  eventually([&] { return time.pending() == 2; });
+  time.advance(2h);
+  threads_.clear();
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+}
+
+TEST_F(deadlock_test, WaitsThatAreTooYoungAreLeftAlone) {
+  mutex left;
+  mutex right;
+  const auto take = [&](mutex& first, mutex& second) {
+    const std::lock_guard hold(first);
+    both_.arrive_and_wait();
+    want(second);
+  };
+  const ending at_the_end{*this};
+  party("ann", [&] { take(left, right); });
+  party("bob", [&] { take(right, left); });
+  (void)the_deadlock();
+  EXPECT_TRUE(inspect::find_deadlocks(1h).empty());
+  EXPECT_FALSE(inspect::find_deadlocks(0h).empty());
+}
+
+TEST_F(deadlock_test, TwoFullQueuesOfWhichEachIsEmptiedByTheOther) {
+  bounded_queue<int> there({.capacity = 1, .name = "there"});
+  bounded_queue<int> back({.capacity = 1, .name = "back"});
+  const auto exchange = [&](bounded_queue<int>& to, bounded_queue<int>& from) {
+    EXPECT_TRUE(to.push(1));
+    EXPECT_TRUE(from.pop());  // both are known to take
+    both_.arrive_and_wait();
+    while (to.push(2, token())) {
+    }
+  };
+  const ending at_the_end{*this};
+  party("ann", [&] { exchange(there, back); });
+  party("bob", [&] { exchange(back, there); });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_EQ(objects(found), (names{"bounded_queue there", "bounded_queue back"}));
+}
+
+TEST_F(deadlock_test, AFullQueueThatSomebodyElseTakesFromTooIsNone) {
+  bounded_queue<int> there({.capacity = 1, .name = "there"});
+  bounded_queue<int> back({.capacity = 1, .name = "back"});
+  ASSERT_TRUE(there.push(0));
+  ASSERT_TRUE(there.pop());  // this thread does, and does not wait
+  const auto exchange = [&](bounded_queue<int>& to, bounded_queue<int>& from) {
+    EXPECT_TRUE(to.push(1));
+    EXPECT_TRUE(from.pop());
+    both_.arrive_and_wait();
+    while (to.push(2, token())) {
+    }
+  };
+  const ending at_the_end{*this};
+  party("ann", [&] { exchange(there, back); });
+  party("bob", [&] { exchange(back, there); });
+  eventually([&] { return there.waiting_to_push() == 1 && back.waiting_to_push() == 1; });
+  eventually([] { return inspect::waits().size() == 2; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+}
+
+TEST_F(deadlock_test, ASemaphoreAndALock) {
+  semaphore slots(2, named("slots"));
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    slots.acquire(2);
+    both_.arrive_and_wait();
+    want(m);
+    slots.release(2);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    want(slots);
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_EQ(objects(found), (names{"semaphore slots", "mutex m"}));
+}
+
+TEST_F(deadlock_test, ASemaphoreOfWhichAnotherHasPermitsTooIsNone) {
+  semaphore slots(2, named("slots"));
+  mutex m(named("m"));
+  slots.acquire();  // by this thread, which does not wait, and keeps it
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    slots.acquire();
+    both_.arrive_and_wait();
+    want(m);
+    slots.release();
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    want(slots);
+  });
+  eventually([] { return inspect::waits().size() == 2; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+}
+
+TEST_F(deadlock_test, OneWhoHasAllPermitsAndWantsMore) {
+  semaphore slots(1, named("slots"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    slots.acquire();
+    want(slots);
+    slots.release();
+  });
+  EXPECT_EQ(parties(the_deadlock()), (names{"ann"}));
+}
+
+TEST_F(deadlock_test, ASemaphoreOfWhichOneHasPermitsForWhomThereWasNoRoomIsNone) {
+  semaphore slots(2, named("slots"));
+  event has_one;
+  event go_on;
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    slots.acquire();
+    has_one.set();
+    go_on.wait();
+    want(slots);
+    slots.release();
+  });
+  has_one.wait();
+  std::vector<mutex> many(8000);
+  for (auto& m : many) m.lock();
+  ASSERT_GT(inspect::left_out(), 0U);
+  slots.acquire();  // by this thread, which goes on
+  go_on.set();
+  until_waited_for(&slots);
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  for (auto& m : many) m.unlock();
+  slots.release();
+}
+
+// Promises that are kept are given without having been taken, as signals are.
+TEST_F(deadlock_test, ASemaphoreThatIsASignalIsNoneAlsoAfterThousandsOfPromises) {
+  const auto keep_many = [] {
+    std::vector<promise<int>> all(4000);  // each at an address of its own
+    std::vector<future<int>> futures;
+    for (auto& p : all) futures.push_back(p.get_future());
+    for (auto& p : all) p.set_value(1);
+  };
+  keep_many();
+  semaphore ready(0, named("ready"));
+  ready.release();
+  const ending at_the_end{*this};
+  event taken;
+  event kept;
+  party("ann", [&] {
+    ready.acquire();
+    taken.set();
+    kept.wait();
+    want(ready);
+  });
+  taken.wait();
+  keep_many();
+  kept.set();
+  until_waited_for(&ready);
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  EXPECT_EQ(inspect::left_out(), 0U);
+}
+
+TEST_F(deadlock_test, TwoRendezvousChannelsOnWhichBothSend) {
+  channel<int> there({.capacity = 0, .name = "there"});
+  channel<int> back({.capacity = 0, .name = "back"});
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    EXPECT_TRUE(there.send(1));
+    EXPECT_TRUE(back.receive());
+    (void)there.send(2, token());
+  });
+  party("bob", [&] {
+    EXPECT_TRUE(there.receive());
+    EXPECT_TRUE(back.send(1));
+    (void)back.send(2, token());
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_EQ(objects(found), (names{"channel there", "channel back"}));
+}
+
+TEST_F(deadlock_test, ASelectIsStuckOnlyWhenAllOfItsCasesAre) {
+  channel<int> there({.capacity = 0, .name = "there"});
+  channel<int> back({.capacity = 0, .name = "back"});
+  channel<int> news({.capacity = 1, .name = "news"});
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    EXPECT_TRUE(there.send(1));
+    EXPECT_TRUE(back.receive());
+    (void)there.send(2, token());
+  });
+  std::stop_source first;
+  party("bob", [&] {
+    EXPECT_TRUE(there.receive());
+    EXPECT_TRUE(back.send(1));
+    const auto ignore = [](status) {};
+    EXPECT_FALSE(select(first.get_token(), on_send(back, 2, ignore),
+                        on_receive(news, [](const outcome<int>&) {})));
+    EXPECT_FALSE(select(token(), on_send(back, 2, ignore), on_send(back, 3, ignore)));
+  });
+  eventually([] { return inspect::waits().size() == 2; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  first.request_stop();
+  EXPECT_EQ(parties(the_deadlock()), (names{"ann", "bob"}));
+}
+
+TEST_F(deadlock_test, AJoinOfAFunctionThatWantsTheLockOfWhoJoins) {
+  mutex m(named("m"));
+  thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(m);
+    auto result = async(pool, [&] { want(m); });
+    (void)result.get(token());
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "pool-1"}));
+  stop_.request_stop();
+  threads_.clear();
+}
+
+TEST_F(deadlock_test, TheEndOfAPoolOfWhichAThreadWantsTheLockOfWhoEndsIt) {
+  mutex m(named("m"));
+  event held;
+  thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(m);
+    held.set();
+    EXPECT_FALSE(pool.join(token()));
+  });
+  held.wait();
+  ASSERT_TRUE(pool.submit([&] { want(m); }));
+  const auto found = the_deadlock();
+  const auto who = parties(found);
+  EXPECT_EQ(who.size(), 2U);
+  EXPECT_TRUE(who.contains("ann"));
+  EXPECT_TRUE(objects(found).contains("mutex m"));
+  stop_.request_stop();
+  threads_.clear();
+}
+
+TEST_F(deadlock_test, ACoroutineAndAThread) {
+  mutex left(named("left"));
+  mutex right(named("right"));
+  thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
+  event begun;
+  event held;
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(right);
+    begun.set();
+    held.wait();
+    want(left);
+  });
+  const auto inner = [&]() -> task<> { const auto other = co_await right.async_lock(token()); };
+  const auto outer = [&]() -> task<> {
+    auto hold = co_await left.async_lock();
+    held.set();
+    co_await inner();
+  };
+  begun.wait();
+  auto ended = spawn(pool, outer());
+  const auto found = the_deadlock();
+  EXPECT_EQ(objects(found), (names{"mutex left", "mutex right"}));
+  const auto coroutines = std::ranges::count_if(found.steps, [](const auto& s) {
+    return s.wait.who.id.what() == watch::party::kind::coroutine;
+  });
+  EXPECT_EQ(coroutines, 1);
+  stop_.request_stop();
+  ended.get();
+}
+
+// A coroutine gives back under the name of the thread that it is on: which of two readers has let
+// go is not known then.
+TEST_F(deadlock_test, ACoroutineThatHasLetGoOfALockThatAnotherStillReadsIsNotTakenForItsReader) {
+  shared_mutex table(named("table"));
+  mutex m(named("m"));
+  thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
+  event a_reads;
+  event go;
+  const ending at_the_end{*this};
+  const auto reads_on = [&]() -> task<> {
+    const auto reads = co_await table.async_lock_shared();
+    a_reads.set();
+    (void)co_await go.async_wait();
+  };
+  auto a = spawn(pool, reads_on());
+  a_reads.wait();
+  const auto lets_go = [&]() -> task<> {
+    auto reads = *co_await table.async_lock_shared();
+    reads.unlock();
+    both_.arrive_and_wait();
+    (void)co_await m.async_lock(token());
+  };
+  party("ann", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    want(table);
+  });
+  auto b = spawn(pool, lets_go());
+  until_waited_for(&table);
+  until_waited_for(&m);
+  EXPECT_TRUE(inspect::find_deadlocks().empty()) << inspect::to_text(inspect::waits());
+  go.set();
+  a.get();
+  stop_.request_stop();
+  b.get();
+}
+
+TEST_F(deadlock_test, WhoStillReadsIsAGuessWhenAThreadAndATaskOnItDidBoth) {
+  shared_mutex table(named("table"));
+  event read;
+  event go;
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  // The task is still known as a reader after its thread's name was taken for the one that left.
+  party("ann", [&] {
+    const std::shared_lock reads(table);
+    const auto body = [&]() -> task<> {
+      { const auto again = co_await table.async_lock_shared(); }
+      read.set();
+      (void)co_await m.async_lock(token());
+    };
+    both_.arrive_and_wait();
+    sync_wait(body());
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    read.wait();
+    want(table);
+  });
+  until_waited_for(&table);
+  until_waited_for(&m);
+  for (const auto& w : waits_on(&table)) EXPECT_EQ(w.on[0].by, watch::served_by::unknown);
+}
+
+TEST_F(deadlock_test, TwoCoroutinesWithASemaphoreAndALockAlsoAfterACleanRound) {
+  semaphore slots(1, named("slots"));
+  mutex m(named("m"));
+  thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
+  const ending at_the_end{*this};
+  const auto clean = [&]() -> task<> {
+    (void)co_await slots.async_acquire();
+    slots.release();
+  };
+  spawn(pool, clean()).get();
+  const auto permit_first = [&]() -> task<> {
+    (void)co_await slots.async_acquire();
+    both_.arrive_and_wait();
+    { const auto hold = co_await m.async_lock(token()); }
+    slots.release();
+  };
+  const auto lock_first = [&]() -> task<> {
+    const auto hold = co_await m.async_lock();
+    both_.arrive_and_wait();
+    if (co_await slots.async_acquire(1, token())) slots.release();
+  };
+  auto a = spawn(pool, permit_first());
+  auto b = spawn(pool, lock_first());
+  EXPECT_EQ(objects(the_deadlock()), (names{"semaphore slots", "mutex m"}));
+  stop_.request_stop();
+  a.get();
+  b.get();
+}
+
+TEST_F(deadlock_test, ASyncWaitForATaskThatWantsTheLockOfWhoWaits) {
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(m);
+    const auto body = [&]() -> task<> { (void)co_await m.async_lock(token()); };
+    sync_wait(body());
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(found.steps.size(), 2U);
+  EXPECT_TRUE(objects(found).contains("mutex m"));
+}
+
+TEST_F(deadlock_test, ThreePartiesThroughALockASemaphoreAndAFullQueue) {
+  mutex m(named("m"));
+  semaphore slots(1, named("slots"));
+  bounded_queue<int> q({.capacity = 1, .name = "q"});
+  barrier all(3);
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(m);
+    all.arrive_and_wait();
+    want(slots);
+  });
+  party("bob", [&] {
+    slots.acquire();
+    all.arrive_and_wait();
+    while (q.push(1, token())) {
+    }
+    slots.release();
+  });
+  party("cat", [&] {
+    EXPECT_TRUE(q.push(0));
+    EXPECT_TRUE(q.pop());
+    all.arrive_and_wait();
+    want(m);
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob", "cat"}));
+  EXPECT_EQ(objects(found), (names{"mutex m", "semaphore slots", "bounded_queue q"}));
+}
+
+TEST_F(deadlock_test, AWriterStuckBehindOneOfSeveralReaders) {
+  shared_mutex table(named("table"));
+  mutex m(named("m"));
+  table.lock_shared();  // by this thread, which goes on
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::shared_lock reads(table);
+    both_.arrive_and_wait();
+    want(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    want(table);
+  });
+  EXPECT_EQ(parties(the_deadlock()), (names{"ann", "bob"}));
+  table.unlock_shared();
+}
+
+TEST_F(deadlock_test, AChainOfWaitsIsNone) {
+  mutex first(named("first"));
+  mutex second(named("second"));
+  event go;
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(first);
+    both_.arrive_and_wait();
+    EXPECT_FALSE(go.wait(token()));
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(second);
+    both_.arrive_and_wait();
+    want(first);
+  });
+  until_waited_for(&first);
+  party("cat", [&] { want(second); });
+  eventually([] { return inspect::waits().size() == 3; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+}
+
+TEST_F(deadlock_test, ConsumersOfAnEmptyQueueAreIdle) {
+  bounded_queue<int> q({.capacity = 4, .name = "q"});
+  bounded_queue<int> results({.capacity = 4, .name = "results"});
+  const ending at_the_end{*this};
+  party("worker", [&] {
+    while (auto item = q.pop(token())) EXPECT_TRUE(results.push(*item));
+  });
+  party("asker", [&] {
+    EXPECT_TRUE(q.push(1));
+    EXPECT_TRUE(results.pop());
+    EXPECT_FALSE(results.pop(token()));
+  });
+  eventually([] { return inspect::waits().size() == 2; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+}
+
+TEST_F(deadlock_test, ThoseWhoWaitForADeadlockAreNotPartOfIt) {
+  mutex left(named("left"));
+  mutex right(named("right"));
+  const auto take = [&](mutex& first, mutex& second) {
+    const std::lock_guard hold(first);
+    both_.arrive_and_wait();
+    want(second);
+  };
+  const ending at_the_end{*this};
+  party("ann", [&] { take(left, right); });
+  party("bob", [&] { take(right, left); });
+  (void)the_deadlock();
+  party("cat", [&] { want(left); });
+  eventually([] { return inspect::waits().size() == 3; });
+  EXPECT_EQ(parties(the_deadlock()), (names{"ann", "bob"}));
+}
+
+// Waits that another part of the library keeps account of.
+class two_actors final : public watch::wait_source {
+ public:
+  two_actors() { watch::add_source(*this); }
+  ~two_actors() { watch::remove_source(*this); }
+  void add_waits(std::vector<watch::foreign_wait>& to) const override {
+    const auto one = watch::party::actor(1);
+    const auto two = watch::party::actor(2);
+    to.push_back({one, "desk", two, "store", "sluice::actor", "hear from", 1s, 1});
+    to.push_back({two, "store", one, "desk", "sluice::actor", "send to", 1s, 2});
+  }
+};
+
+// In each of two systems one actor waits for another: for actors that have the same numbers.
+class one_wait final : public watch::wait_source {
+ public:
+  one_wait(std::uint64_t who, std::uint64_t for_whom) : who_(who), for_whom_(for_whom) {
+    watch::add_source(*this);
+  }
+  ~one_wait() { watch::remove_source(*this); }
+  void add_waits(std::vector<watch::foreign_wait>& to) const override {
+    to.push_back({watch::party::actor(who_), "a", watch::party::actor(for_whom_), "b",
+                  "sluice::actor", "hear from", 1s, 1});
+  }
+
+ private:
+  std::uint64_t who_;
+  std::uint64_t for_whom_;
+};
+
+TEST_F(deadlock_test, ActorsOfTwoSourcesAreNotTakenForEachOther) {
+  const one_wait first(1, 2);
+  const one_wait second(2, 1);
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  const auto waits = inspect::waits();
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_NE(waits[0].number, waits[1].number);
+  for (const auto& w : waits) {
+    const auto text = w.who.text();
+    EXPECT_TRUE(text == "actor 1 (a)" || text == "actor 2 (a)") << text;
+  }
+}
+
+TEST_F(deadlock_test, WaitsOfAnotherSourceCountToo) {
+  const two_actors source;
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"desk", "store"}));
+  EXPECT_FALSE(found.is_certain());  // an ask may have a deadline
+  EXPECT_NE(found.text().find("actor 1 (desk) waits to hear from actor store"), std::string::npos)
+      << found.text();
+}
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,316 @@
+#include "sluice/inspect/detail/registry.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sluice/sync/waiter.hpp"
+
+namespace sluice::inspect::detail {
+namespace {
+
+// A select of more than these is known by the first.
+constexpr std::size_t alternatives_max = 32;
+
+std::size_t shard_of(watch::party by, std::size_t count) noexcept {
+  const auto word = by.word();
+  return static_cast<std::size_t>((word >> 4) ^ word ^ (word >> 12)) % count;
+}
+
+bool is_lock(watch::held_as how) noexcept {
+  return how == watch::held_as::alone || how == watch::held_as::shared;
+}
+
+}  // namespace
+
+registry& registry::get() {
+  static auto* const one = new registry;
+  return *one;
+}
+
+registry::registry() : clock_(&real_clock()) {}
+
+void registry::turn_on(clock& time, bool with_lock_order, inversion_report report) {
+  clock_.store(&time, release);  // release: pairs with the acquire in now
+  with_order_.store(with_lock_order, relaxed);
+  order_.start(std::move(report));
+  on_.store(true, relaxed);
+  watch::observe(this);
+}
+
+void registry::turn_off() {
+  watch::observe(nullptr);
+  on_.store(false, relaxed);
+  order_.start({});
+  // One that is reporting this very moment may leave an entry behind: it is of an earlier time, and
+  // gone with the next `turn_off` at the latest. What it says was true when it was said.
+  holds_.clear();
+  uses_.clear();
+  contention_.clear();
+  signals_.clear();
+  left_out_.store(0, relaxed);
+  clock_.store(&real_clock(), release);
+}
+
+// ---- looking
+
+std::vector<seen_wait> registry::waits() {
+  std::vector<seen_wait> found;
+  std::array<watch::subject, alternatives_max> subjects;
+  for (auto& shard : waits_) {
+    const std::lock_guard hold(shard.guard);
+    shard.all.for_each([&](const watch::wait_record& w) {
+      // One that was served, or has given up, waits no more: it only has not run yet.
+      if (w.who().ended_by() != waiter::state::waiting) return;
+      const auto count = std::min(w.about(subjects.data(), subjects.size()), subjects.size());
+      auto& seen = found.emplace_back();
+      seen.number = w.number;
+      seen.by = w.by();
+      seen.since = w.since;
+      seen.has_deadline = !w.limits().deadline.is_never();
+      seen.can_be_stopped = w.limits().stop.stop_possible();
+      seen.at = w.limits().at;
+      seen.on.assign(subjects.begin(), subjects.begin() + static_cast<std::ptrdiff_t>(count));
+    });
+  }
+  std::ranges::sort(found, {}, &seen_wait::number);
+  return found;
+}
+
+std::vector<seen_hold> registry::holds() {
+  std::vector<seen_hold> found;
+  holds_.for_each([&](const seen_hold& h) { found.push_back(h); });
+  std::ranges::sort(found, {}, &seen_hold::number);
+  return found;
+}
+
+std::vector<seen_uses> registry::uses() {
+  std::vector<seen_uses> found;
+  uses_.for_each([&](const seen_uses& u) { found.push_back(u); });
+  return found;
+}
+
+std::vector<seen_contention> registry::contention() {
+  std::vector<seen_contention> found;
+  contention_.for_each([&](const seen_contention& c) { found.push_back(c); });
+  std::ranges::sort(found, std::greater<>(), &seen_contention::waited);
+  return found;
+}
+
+bool registry::is_signal(const void* object) {
+  return signals_.of(object)->find(object) != nullptr;
+}
+
+// ---- what is reported
+
+void registry::waits(watch::wait_record& w) noexcept {
+  const bool again = w.number != 0;
+  w.again_since = now();
+  if (!again) {
+    w.since = w.again_since;
+    w.number = numbers_.fetch_add(1, relaxed);  // only to tell one from another
+    w.shard = static_cast<std::uint32_t>(shard_of(w.by(), waits_.size()));
+  }
+  watch::subject on;
+  if (w.about(&on, 1) == 1 && on.object != nullptr) count_wait(on, again);
+  auto& shard = waits_[w.shard];
+  const std::lock_guard hold(shard.guard);
+  shard.all.push_back(w);
+}
+
+void registry::waits_no_more(watch::wait_record& w) noexcept {
+  {
+    const std::lock_guard hold(waits_[w.shard].guard);
+    w.unlink();
+  }
+  watch::subject on;
+  if (w.about(&on, 1) == 1 && on.object != nullptr) count_end(w, on);
+}
+
+void registry::count_wait(const watch::subject& on, bool again) noexcept {
+  const auto shard = contention_.of(on.object);
+  auto* entry = shard->find(on.object);
+  if (entry == nullptr) {
+    if (shard->is_full()) {
+      // Not all objects say when they are gone (futures do not): the one that was waited for least
+      // makes room.
+      auto* const least =
+          shard->first_to_go([](const seen_contention& c) { return c.waiting == 0; },
+                             [](const auto& a, const auto& b) { return a.waited < b.waited; });
+      if (least == nullptr) return leave_out();
+      shard->erase(*least);
+    }
+    entry = shard->add(on.object);
+    entry->type = on.type;
+  }
+  ++(again ? entry->in_vain : entry->waits);
+  ++entry->waiting;
+  entry->waiting_most = std::max(entry->waiting_most, entry->waiting);
+}
+
+void registry::count_end(const watch::wait_record& w, const watch::subject& on) noexcept {
+  const auto ended = now();
+  const auto shard = contention_.of(on.object);
+  auto* const entry = shard->find(on.object);
+  if (entry == nullptr) return;  // the object is gone, or inspect was turned off in between
+  if (entry->waiting > 0) --entry->waiting;
+  entry->waited += std::max(ended - w.again_since, time_point::duration(0));
+  entry->longest = std::max(entry->longest, std::chrono::nanoseconds(ended - w.since));
+}
+
+void registry::took(const watch::hold& h) noexcept {
+  const auto since = now();
+  const bool noted = [&] {
+    const auto shard = holds_.of(h.object);
+    seen_hold* entry = nullptr;
+    if (h.how != watch::held_as::alone) {
+      entry =
+          shard->find(h.object, [&](const seen_hold& e) { return e.by == h.by && e.how == h.how; });
+    }
+    if (entry == nullptr) {
+      entry = shard->add(h.object);
+      if (entry == nullptr) return false;
+      entry->number = numbers_.fetch_add(1, relaxed);
+      entry->type = h.type;
+      entry->how = h.how;
+      entry->by = h.by;
+      entry->since = since;
+      entry->at = h.at;
+    }
+    // Who is to end is to end once, however often that is said.
+    entry->count = h.how == watch::held_as::running ? 1 : entry->count + h.count;
+    return true;
+  }();
+  if (!noted) {
+    leave_out();
+    // One who is not known has permits, and can give some.
+    if (h.how == watch::held_as::permits) mark_signal(h.object, known_as::semaphore);
+    return;
+  }
+  if (h.how == watch::held_as::permits) is_semaphore(h.object);
+  if (with_order_.load(relaxed) && is_lock(h.how) && h.by == watch::party::this_thread()) {
+    order_.took(h);
+  }
+}
+
+void registry::gave(const void* object, watch::party by, std::int64_t count) noexcept {
+  bool marks = false;
+  auto what = known_as::anything;
+  {
+    const auto shard = holds_.of(object);
+    while (count > 0 && !marks) {
+      const auto from = holder_for(*shard.of, object, by);
+      // One that says who it is, and is not known, began before it was looked at.
+      if (from == nullptr && by.what() == watch::party::kind::coroutine) break;
+      marks = from == nullptr || (from->how == watch::held_as::permits && from->by != by &&
+                                  from->by.what() != watch::party::kind::coroutine);
+      if (from == nullptr) break;
+      if (marks) what = known_as::semaphore;
+      const auto taken = std::min(count, from->count);
+      count -= taken;
+      from->count -= taken;
+      if (from->count <= 0) shard->erase(*from);
+    }
+  }
+  if (marks) mark_signal(object, what);
+  if (with_order_.load(relaxed)) order_.gave(object);
+}
+
+// A coroutine gives back on whatever thread it runs, and under the name of that thread: whose entry
+// goes is a guess when more than one could be meant. The number of those that are left is right
+// then, but not who they are: they are marked as guesses until they are gone.
+seen_hold* registry::holder_for(hold_table::shard& all, const void* object,
+                                watch::party by) noexcept {
+  const auto is_his = [&](const seen_hold& e) { return e.by == by; };
+  const auto is_coroutine = [](const seen_hold& e) {
+    return e.by.what() == watch::party::kind::coroutine;
+  };
+  auto* const his = all.find(object, is_his);
+  // It says who it is.
+  if (by.what() == watch::party::kind::coroutine) return his;
+  // A lock that one has alone, and the end of a thread, which that thread tells itself.
+  if (his != nullptr && (his->how == watch::held_as::alone || his->how == watch::held_as::running))
+    return his;
+  auto* const coroutine = all.find(object, is_coroutine);
+  auto* const found = his != nullptr ? his : coroutine != nullptr ? coroutine : all.find(object);
+  if (found == nullptr) return nullptr;
+  const auto could_be = [&](const seen_hold& e) {
+    return &e == found || (coroutine != nullptr ? is_coroutine(e) : his == nullptr);
+  };
+  const auto another = [&](const seen_hold& e) { return &e != found && could_be(e); };
+  if (all.find(object, another) == nullptr) return found;
+  (void)all.find(object, [&](seen_hold& e) {
+    e.is_guess = e.is_guess || could_be(e);
+    return false;  // all of them
+  });
+  return found;
+}
+
+// Also for a promise that is kept, of which nothing more is ever heard: it cannot be told from a
+// semaphore that is given to before anybody has taken from it. So the oldest of those that were
+// never seen to be semaphores makes room.
+void registry::mark_signal(const void* object, known_as what) noexcept {
+  const auto shard = signals_.of(object);
+  auto* mark = shard->find(object);
+  if (mark == nullptr) {
+    if (shard->is_full()) {
+      auto* const oldest =
+          shard->first_to_go([](const signal_mark& m) { return !m.is_semaphore; },
+                             [](const auto& a, const auto& b) { return a.number < b.number; });
+      if (oldest == nullptr) return leave_out();
+      shard->erase(*oldest);
+    }
+    mark = shard->add(object);
+    mark->number = numbers_.fetch_add(1, relaxed);
+  }
+  mark->is_semaphore = mark->is_semaphore || what == known_as::semaphore;
+}
+
+void registry::is_semaphore(const void* object) noexcept {
+  const auto shard = signals_.of(object);
+  if (auto* const mark = shard->find(object)) mark->is_semaphore = true;
+}
+
+void registry::used(const void* object, watch::side which, watch::party by) noexcept {
+  const auto shard = uses_.of(object);
+  auto* entry = shard->find(object);
+  if (entry == nullptr) entry = shard->add(object);
+  if (entry == nullptr) return leave_out();
+  const auto side = static_cast<std::size_t>(which);
+  for (auto& known : entry->parties[side]) {
+    if (known == by) return;
+    if (!known) {
+      known = by;
+      return;
+    }
+  }
+  entry->more[side] = true;
+}
+
+void registry::gone(const void* object) noexcept {
+  {
+    const auto shard = holds_.of(object);
+    while (auto* const entry = shard->find(object)) shard->erase(*entry);
+  }
+  bool was_used = false;
+  {
+    const auto shard = uses_.of(object);
+    if (auto* const entry = shard->find(object)) {
+      shard->erase(*entry);
+      was_used = true;
+    }
+  }
+  {
+    const auto shard = contention_.of(object);
+    if (auto* const entry = shard->find(object)) shard->erase(*entry);
+  }
+  {
+    const auto shard = signals_.of(object);
+    if (auto* const entry = shard->find(object)) shard->erase(*entry);
+  }
+  if (with_order_.load(relaxed)) order_.gone(object);
+  // The next object at this address is another one: those who use it must say so again.
+  if (was_used) watch::start_over();
+}
+
+}  // namespace sluice::inspect::detail

@@ -1,0 +1,134 @@
+#include "sluice/inspect/format.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using inspect::wait_info;
+
+// Two threads, as one would see them: a waits for the lock of b, b for room in a queue.
+std::vector<wait_info> two_waits() {
+  const auto a = inspect::party_info{watch::party::actor(1), "a \"quoted\""};
+  const auto b = inspect::party_info{watch::party::actor(2), "b"};
+  wait_info first{.number = 1, .who = a, .time = 1500us};
+  first.on.push_back({.type = "mutex", .name = "ledger", .wants = "lock"});
+  first.on[0].servers.push_back({.who = b, .how = "holds", .held = 2s});
+  wait_info second{.number = 2, .who = b, .time = 12s, .has_deadline = true};
+  second.on.push_back({.type = "bounded_queue", .name = "emails", .wants = "push", .capacity = 8});
+  second.on[0].servers.push_back({.who = a, .how = "pops"});
+  return {first, second};
+}
+
+TEST(format_test, TextHasARowForEachWait) {
+  EXPECT_EQ(inspect::to_text(two_waits()),
+            "who                   waits to                                for     limits    at"
+            "  who could end it\n"
+            "actor 1 (a \"quoted\")  lock mutex ledger                       1.5 ms            -"
+            "   actor 2 (b) holds for 2.0 s\n"
+            "actor 2 (b)           push bounded_queue emails (capacity 8)  12.0 s  deadline  -"
+            "   actor 1 (a \"quoted\") pops\n");
+}
+
+TEST(format_test, JsonIsWhatAProgramReads) {
+  const std::string expected =
+      R"j([{"number":1,"who":{"kind":"actor","id":1,"name":"a \"quoted\""},)j"
+      R"j("waited_ns":1500000,"has_deadline":false,"can_be_stopped":false,)j"
+      R"j("on":[{"type":"mutex","name":"ledger","address":"(nil)","wants":"lock",)j"
+      R"j("could_be_ended_by":[{"who":{"kind":"actor","id":2,"name":"b"},"how":"holds",)j"
+      R"j("held_ns":2000000000}]}]},)j"
+      "\n"
+      R"j({"number":2,"who":{"kind":"actor","id":2,"name":"b"},"waited_ns":12000000000,)j"
+      R"j("has_deadline":true,"can_be_stopped":false,"on":[{"type":"bounded_queue",)j"
+      R"j("name":"emails","address":"(nil)","wants":"push","capacity":8,)j"
+      R"j("could_be_ended_by":[{"who":{"kind":"actor","id":1,"name":"a \"quoted\""},)j"
+      R"j("how":"pops"}]}]}])j"
+      "\n";
+  EXPECT_EQ(inspect::to_json(two_waits()), expected);
+}
+
+TEST(format_test, DotIsAGraphOfWhoWaitsForWhom) {
+  EXPECT_EQ(inspect::to_dot(two_waits()),
+            "digraph waits {\n"
+            "  rankdir=LR;\n"
+            "  p0 [label=\"actor 1 (a 'quoted')\", shape=box];\n"
+            "  o1 [label=\"mutex ledger\", shape=box, style=rounded];\n"
+            "  p2 [label=\"actor 2 (b)\", shape=box];\n"
+            "  o3 [label=\"bounded_queue emails\", shape=box, style=rounded];\n"
+            "  o1 -> p2 [label=\"holds\"];\n"
+            "  o3 -> p0 [label=\"pops\"];\n"
+            "  p0 -> o1 [label=\"lock 1.5 ms\"];\n"
+            "  p2 -> o3 [label=\"push 12.0 s\"];\n"
+            "}\n");
+}
+
+TEST(format_test, MermaidIsTheSameGraph) {
+  EXPECT_EQ(inspect::to_mermaid(two_waits()),
+            "flowchart LR\n"
+            "  p0[\"actor 1 (a 'quoted')\"]\n"
+            "  o1(\"mutex ledger\")\n"
+            "  p2[\"actor 2 (b)\"]\n"
+            "  o3(\"bounded_queue emails\")\n"
+            "  o1 -->|\"holds\"| p2\n"
+            "  o3 -->|\"pops\"| p0\n"
+            "  p0 -->|\"lock 1.5 ms\"| o1\n"
+            "  p2 -->|\"push 12.0 s\"| o3\n");
+}
+
+// Two mutexes called m: a holds one and waits for the other, which b holds. As one node they would
+// be a circle.
+TEST(format_test, WhatHasTheSameNameIsNotTheSameNode) {
+  const int first = 0;
+  const int second = 0;
+  const auto a = inspect::party_info{watch::party::actor(1), "a"};
+  const auto b = inspect::party_info{watch::party::actor(2), "b"};
+  wait_info of_a{.number = 1, .who = a, .time = 1s};
+  of_a.on.push_back({.address = &first, .type = "mutex", .name = "m", .wants = "lock"});
+  of_a.on[0].servers.push_back({.who = b, .how = "holds"});
+  wait_info of_c{.number = 2, .who = {watch::party::actor(3), "a"}, .time = 1s};
+  of_c.on.push_back({.address = &second, .type = "mutex", .name = "m", .wants = "lock"});
+  of_c.on[0].servers.push_back({.who = a, .how = "holds"});
+  EXPECT_EQ(inspect::to_mermaid({of_a, of_c}),
+            "flowchart LR\n"
+            "  p0[\"actor 1 (a)\"]\n"
+            "  o1(\"mutex m\")\n"
+            "  p2[\"actor 2 (b)\"]\n"
+            "  p3[\"actor 3 (a)\"]\n"
+            "  o4(\"mutex m\")\n"
+            "  o1 -->|\"holds\"| p2\n"
+            "  o4 -->|\"holds\"| p0\n"
+            "  p0 -->|\"lock 1.0 s\"| o1\n"
+            "  p3 -->|\"lock 1.0 s\"| o4\n");
+}
+
+TEST(format_test, ActorsOfOneNameAreNotTheSameNode) {
+  const auto a = inspect::party_info{watch::party::actor(1), "worker"};
+  const auto b = inspect::party_info{watch::party::actor(2), "worker"};
+  wait_info of_a{.number = 1, .who = a, .time = 1s};
+  of_a.on.push_back({.type = "actor", .name = "worker", .wants = "hear from"});
+  of_a.on[0].servers.push_back({.who = b, .how = "is asked"});
+  wait_info of_c{.number = 2, .who = {watch::party::actor(3), "desk"}, .time = 1s};
+  of_c.on.push_back({.type = "actor", .name = "worker", .wants = "hear from"});
+  of_c.on[0].servers.push_back({.who = a, .how = "is asked"});
+  const auto text = inspect::to_mermaid({of_a, of_c});
+  EXPECT_NE(text.find("o1(\"actor worker\")"), std::string::npos) << text;
+  EXPECT_NE(text.find("o4(\"actor worker\")"), std::string::npos) << text;
+}
+
+TEST(format_test, NothingIsFormattedAsNothing) {
+  EXPECT_EQ(inspect::to_json(std::vector<wait_info>()), "[]\n");
+  EXPECT_EQ(inspect::to_dot(std::vector<wait_info>()), "digraph waits {\n  rankdir=LR;\n}\n");
+}
+
+TEST(format_test, TimesHaveAUnitThatFits) {
+  EXPECT_EQ(inspect::to_text(350ns), "350 ns");
+  EXPECT_EQ(inspect::to_text(1500ns), "1.5 us");
+  EXPECT_EQ(inspect::to_text(2ms), "2.0 ms");
+  EXPECT_EQ(inspect::to_text(90s), "90.0 s");
+}
+
+}  // namespace
+}  // namespace sluice::testing
