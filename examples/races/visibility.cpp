@@ -1,0 +1,47 @@
+// Visibility
+//
+// One thread stores a result and then says that it is ready; another waits for that and reads the
+// result. Both are atomic, both relaxed: that nothing is torn is all that this promises. The reader
+// may see that it is ready, and still read the result that was there before.
+
+#include <thread>
+
+#include "examples/races/race.hpp"
+#include "sluice/base/atomic.hpp"
+#include "sluice/base/shared.hpp"
+#include "sluice/sync/event.hpp"
+
+namespace {
+
+void naive() {
+  sluice::atomic<int> result{0};
+  sluice::atomic<bool> ready{false};
+  std::jthread worker([&] {
+    result.store(42, sluice::relaxed);
+    ready.store(true, sluice::relaxed);
+  });
+  if (ready.load(sluice::relaxed)) {
+    sluice::sim::check(result.load(sluice::relaxed) == 42, "the result that is ready");
+  }
+}
+
+void ruled_out() {
+  sluice::shared<int> result{0};
+  sluice::event ready;
+  std::jthread worker([&] {
+    result.write(42);
+    ready.set();
+  });
+  ready.wait();
+  sluice::sim::check(result.read() == 42, "the result that is ready");
+}
+
+[[maybe_unused]] const bool added = add({.order = 6,
+                                         .file = "visibility.cpp",
+                                         .naive = &naive,
+                                         .shows_as = sluice::sim::failure_kind::check,
+                                         .within = 1'000,
+                                         .ruled_out = &ruled_out,
+                                         .by = "event"});
+
+}  // namespace

@@ -1,0 +1,29 @@
+# Compiles a source twice: as it stands, which must work, and with MISTAKE defined, which must not,
+# and the compiler must say why.
+#   cmake -D SOURCE=... -D SLUICE_SOURCE_DIR=... -D CMAKE_CXX_COMPILER=... -D WORDS=a|b -P this
+
+function(compile out_code out_text)
+  execute_process(
+    COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -I "${SLUICE_SOURCE_DIR}" ${ARGN}
+      "${SOURCE}"
+    RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  set(${out_code} ${code} PARENT_SCOPE)
+  set(${out_text} "${text}" PARENT_SCOPE)
+endfunction()
+
+compile(code text)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "${SOURCE} does not compile without the mistake:\n${text}")
+endif()
+
+compile(code text -DMISTAKE)
+if(code EQUAL 0)
+  message(FATAL_ERROR "${SOURCE} compiles with the mistake in it")
+endif()
+string(REPLACE "|" ";" words "${WORDS}")
+foreach(word IN LISTS words)
+  string(FIND "${text}" "${word}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${SOURCE}: the compiler does not say '${word}', but:\n${text}")
+  endif()
+endforeach()

@@ -1,0 +1,100 @@
+// Explores the scenarios that are linked in until one fails, and says whether that was expected.
+//
+//   sluice_mutant_NAME --expect KIND[,KIND...] [--filter TEXT]
+//
+//   --expect  how the mutation shows: check, race, deadlock, livelock, exception, leak,
+//             use_after_free or crash; or `nothing`: every scenario must hold
+//   --filter  only scenarios whose name contains the text
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sluice/sim/testing/scenario.hpp"
+
+namespace {
+
+using sluice::sim::failure_kind;
+
+struct arguments {
+  std::vector<std::string> expected;
+  std::string filter;
+};
+
+bool parse(int count, char** given, arguments& into) {
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string name = given[i];
+    if (name == "--expect") {
+      std::istringstream kinds(given[i + 1]);
+      for (std::string kind; std::getline(kinds, kind, ',');) into.expected.push_back(kind);
+    } else if (name == "--filter") {
+      into.filter = given[i + 1];
+    } else {
+      return false;
+    }
+  }
+  return count % 2 == 1 && !into.expected.empty();
+}
+
+const char* word_for(failure_kind kind) {
+  switch (kind) {
+    case failure_kind::check:
+      return "check";
+    case failure_kind::race:
+      return "race";
+    case failure_kind::deadlock:
+      return "deadlock";
+    case failure_kind::livelock:
+      return "livelock";
+    case failure_kind::exception:
+      return "exception";
+    case failure_kind::leak:
+      return "leak";
+    case failure_kind::use_after_free:
+      return "use_after_free";
+    case failure_kind::crash:
+      break;
+  }
+  return "crash";
+}
+
+int found(const sluice::sim::result& r, std::uint64_t schedules_before,
+          const std::vector<std::string>& expected) {
+  std::printf(
+      "sim: mutant found, %s: '%s', schedule %llu (%llu before it in other scenarios), %td "
+      "deviations\n",
+      word_for(r.kind), r.name.c_str(), static_cast<unsigned long long>(r.schedule),
+      static_cast<unsigned long long>(schedules_before),
+      std::count(r.trace.begin(), r.trace.end(), ','));
+  std::printf("%s\n", r.text().c_str());
+  const bool right =
+      std::find(expected.begin(), expected.end(), word_for(r.kind)) != expected.end();
+  if (!right) std::fprintf(stderr, "the mutation was to show in another way\n");
+  return right ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** given) {
+  arguments asked;
+  if (!parse(count, given, asked)) {
+    std::fprintf(stderr, "see the comment in mutant_main.cpp for its arguments\n");
+    return 2;
+  }
+  std::uint64_t schedules = 0;
+  int run = 0;
+  for (const auto& s : sluice::sim::all_scenarios()) {
+    if (s.name.find(asked.filter) == std::string::npos) continue;
+    ++run;
+    const auto r = sluice::sim::explore(s.how, s.body);
+    if (r.failed()) return found(r, schedules, asked.expected);
+    schedules += r.schedules;
+  }
+  std::printf("sim: mutant %s, %d scenarios, %llu schedules\n",
+              asked.expected.front() == "nothing" ? "none, nothing found" : "NOT found", run,
+              static_cast<unsigned long long>(schedules));
+  return run > 0 && asked.expected.front() == "nothing" ? 0 : 1;
+}

@@ -1,0 +1,172 @@
+// priority_queue and delay_queue: another order than that of arrival.
+
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <thread>
+
+#include "sluice/base/seam.hpp"
+#include "sluice/queue/delay_queue.hpp"
+#include "sluice/queue/priority_queue.hpp"
+#include "sluice/sim/testing/scenario.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/testing/coroutine.hpp"
+#include "tests/sim/parcel.hpp"
+
+namespace sluice::sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::detached;
+
+struct number_of {
+  int operator()(const parcel& p) const noexcept { return p.number(); }
+};
+using urgent_first = priority_queue<parcel, number_of>;
+using in_time = delay_queue<parcel>;
+
+// ---- priority_queue
+
+void the_most_urgent_comes_first() {
+  urgent_first q(3);
+  check(q.push(parcel(1)) == status::ok && q.push(parcel(2)) == status::ok, "room for both");
+  std::jthread maker([&] {
+    check(q.push(parcel(3)) == status::ok, "room for one more");
+    q.close();
+  });
+  int last_but_3 = 3;
+  int sum = 0;
+  while (auto item = q.pop()) {
+    sum += item->number();
+    if (item->number() == 3) continue;
+    check(item->number() < last_but_3, "the more urgent first");
+    last_but_3 = item->number();
+  }
+  check(sum == 6, "every item once");
+}
+
+void two_make_and_one_takes() {
+  urgent_first q(1);
+  const auto make = [&](int number) { check(q.push(parcel(number)) == status::ok, "to be taken"); };
+  std::jthread a(make, 1);
+  std::jthread b(make, 2);
+  check(q.pop()->number() + q.pop()->number() == 3, "both items");
+}
+
+void the_least_urgent_is_dropped() {
+  int dropped = 0;
+  urgent_first q({.capacity = 1, .overflow = overflow::drop_oldest, .on_drop = [&](parcel&& p) {
+                    dropped += p.number();
+                  }});
+  std::jthread maker([&] {
+    (void)q.push(parcel(2));
+    (void)q.push(parcel(1));
+  });
+  int taken = 0;
+  if (auto item = q.try_pop()) taken += item->number();
+  maker.join();
+  if (auto item = q.try_pop()) taken += item->number();
+  check(taken + dropped == 3 && dropped < 2, "every item once, and never the urgent one dropped");
+}
+
+void a_wait_for_an_urgent_item_ends_in_time() {
+  urgent_first q(1);
+  std::jthread maker([&] { check(q.try_push(parcel(1)) == status::ok, "room for one"); });
+  const auto item = q.try_pop_for(1ms);
+  maker.join();
+  check(item.has_value() || q.try_pop().has_value(), "taken, or still inside");
+}
+
+// ---- delay_queue
+
+void nothing_comes_before_its_time() {
+  in_time q(2);
+  const auto start = seam::now();
+  std::jthread maker([&] {
+    check(q.push({parcel(2), start + 2ms}) == status::ok, "room for the first");
+    check(q.push({parcel(1), start + 1ms}) == status::ok, "room for the second");
+  });
+  int sum = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto item = q.pop();
+    check(seam::now() >= item->at, "not before its time");
+    sum += item->item.number();
+  }
+  check(sum == 3, "both items");
+}
+
+void an_earlier_one_wakes_who_waits_for_a_later_one() {
+  in_time q(2);
+  const auto start = seam::now();
+  check(q.push({parcel(2), start + 1h}) == status::ok, "room for the first");
+  std::jthread maker([&] { check(q.push({parcel(1), start}) == status::ok, "room for one more"); });
+  check(q.pop()->item.number() >= 1, "an item");
+}
+
+void close_leaves_what_is_not_due() {
+  in_time q(1);
+  const auto start = seam::now();
+  std::jthread maker([&] {
+    check(q.push({parcel(1), start + 1ms}) == status::ok, "room for it");
+    q.close();
+  });
+  const auto item = q.pop();
+  check(item.has_value() && seam::now() >= item->at, "the item, at its time");
+  check(q.pop().status() == status::closed, "then to hear that it is closed");
+}
+
+void a_wait_gives_up_before_the_item_is_due() {
+  in_time q(1);
+  const auto start = seam::now();
+  check(q.push({parcel(1), start + 2ms}) == status::ok, "room for it");
+  int taken = 0;
+  std::jthread other([&] {
+    auto item = q.try_pop_for(1ms);
+    if (!item) return;
+    check(seam::now() >= item->at, "not before its time");
+    taken = 1;
+  });
+  const auto item = q.try_pop_for(4ms);
+  other.join();
+  check(taken + (item ? 1 : 0) + static_cast<int>(q.size()) == 1, "taken once, or still inside");
+}
+
+void a_coroutine_gets_it_from_the_clock() {
+  auto q = std::make_unique<in_time>(1);
+  check(q->push({parcel(1), seam::now() + 1ms}) == status::ok, "room for it");
+  event over;
+  const auto coroutine = [&]() -> detached {
+    auto item = co_await q->async_pop();
+    check(item.has_value() && seam::now() >= item->at, "the item, at its time");
+    q.reset();  // on the clock's thread, by its own timer
+    over.set();
+  };
+  coroutine();
+  over.wait();
+}
+
+[[maybe_unused]] const bool added = [] {
+  const auto random = [](const std::string& name, void (*body)(), std::uint64_t schedules = 8'000) {
+    add({.name = name, .how = {.schedules = schedules}, .body = body});
+  };
+  const auto every = [&](const std::string& name, void (*body)()) {
+    random(name, body, 4'000);
+    add({.name = name + ", every schedule", .how = exhaustively(), .body = body});
+  };
+  every("priority_queue: the most urgent comes first", &the_most_urgent_comes_first);
+  random("priority_queue: two make and one takes", &two_make_and_one_takes);
+  every("priority_queue: the least urgent is dropped", &the_least_urgent_is_dropped);
+  every("priority_queue: a wait ends in time", &a_wait_for_an_urgent_item_ends_in_time);
+  random("delay_queue: nothing comes before its time", &nothing_comes_before_its_time);
+  random("delay_queue: an earlier one wakes who waits for a later one",
+         &an_earlier_one_wakes_who_waits_for_a_later_one);
+  random("delay_queue: close leaves what is not due", &close_leaves_what_is_not_due);
+  random("delay_queue: a wait gives up before the item is due",
+         &a_wait_gives_up_before_the_item_is_due);
+  random("delay_queue: a coroutine gets it from the clock, and destroys it",
+         &a_coroutine_gets_it_from_the_clock);
+  return true;
+}();
+
+}  // namespace
+}  // namespace sluice::sim

@@ -1,0 +1,227 @@
+#include "sluice/future/scope.hpp"
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "sluice/base/shared.hpp"
+#include "sluice/executor/thread_pool.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/future/sync_wait.hpp"
+#include "sluice/future/timers.hpp"
+#include "sluice/sim/testing/scenario.hpp"
+#include "sluice/sync/event.hpp"
+
+namespace sluice::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+thread_pool::options small(std::size_t threads) {
+  return {.core = threads, .capacity = 4, .time_every = 0};
+}
+
+void when_join_returns_every_child_has_ended_and_is_seen() {
+  shared<int> first{0};
+  shared<int> second{0};
+  thread_pool pool(small(2));
+  const auto owned = std::make_unique<scope>(pool);
+  auto& s = *owned;
+  s.start([&] { first.write(1); });
+  s.start([&] {
+    s.start([&] { second.write(2); });  // a sibling, while the scope may be joined already
+  });
+  s.join();
+  check(first.read() == 1 && second.read() == 2, "every effect of the children");
+  check(s.children() == 0, "none to be left");
+}
+
+task<> until_stopped(event& never, shared<int>& stopped) {
+  const status how = co_await never.async_wait();
+  if (how == status::stopped) stopped.change() += 1;
+}
+
+void the_first_failure_stops_the_rest_and_is_thrown() {
+  event never;
+  shared<int> stopped{0};
+  thread_pool pool(small(2));
+  bool thrown = false;
+  try {
+    scope s(pool);
+    s.start(until_stopped(never, stopped));
+    s.start([] { throw std::runtime_error("no"); });
+    s.join();
+  } catch (const std::runtime_error&) {
+    thrown = true;
+  }
+  check(thrown && stopped.read() <= 1, "the failure, when all have ended");
+}
+
+void a_cancel_from_outside_ends_them_all() {
+  event never;
+  shared<int> stopped{0};
+  thread_pool pool(small(1));
+  const auto owned = std::make_unique<scope>(pool);
+  auto& s = *owned;
+  s.start(until_stopped(never, stopped));
+  std::jthread other([&] { s.cancel(); });
+  s.join();
+  other.join();
+  check(stopped.read() <= 1, "one that began to be stopped in its wait");
+}
+
+void a_join_within_an_hour_asks_them_to_stop() {
+  event never;
+  shared<int> stopped{0};
+  thread_pool pool(small(1));
+  const auto began = seam::now();
+  scope s(pool);
+  s.start(until_stopped(never, stopped));
+  check(s.join_within(deadline::after(1h)) == status::timed_out, "that it timed out");
+  check(stopped.read() == 1 && seam::now() - began >= 1h, "it to be stopped after an hour");
+}
+
+void at_most_so_many_at_a_time() {
+  atomic<int> inside{0};
+  atomic<int> runs{0};
+  thread_pool pool(small(2));
+  scope s(pool, scope_options(1));
+  const auto child = [&] {
+    check(inside.fetch_add(1) == 0, "one at a time");
+    runs.fetch_add(1, relaxed);
+    inside.fetch_sub(1);
+  };
+  s.start(child);
+  s.start(child);
+  s.start(child);
+  s.join();
+  check(runs.load() == 3, "each of them to have run");
+}
+
+task<int> answers(event& go) {
+  const status how = co_await go.async_wait();
+  co_return how ? 5 : 0;
+}
+
+void a_body_in_a_task_goes_on_when_all_have_ended() {
+  event go;
+  shared<int> seen{0};
+  thread_pool pool(small(2));
+  const auto body = [](executor& on, event& e, shared<int>& into) -> task<int> {
+    const auto in_scope = [&](scope& s) -> task<int> {
+      auto answer = s.spawn(answers(e));
+      s.start([&] { into.write(1); });
+      e.set();
+      co_return co_await std::move(answer);
+    };
+    auto whole = with_scope(on, in_scope);
+    const int got = co_await std::move(whole);
+    co_return got + into.read();
+  };
+  check(spawn(pool, body(pool, go, seen)).get() == 6, "the answer, and what the child did");
+}
+
+void one_whose_executor_closes_fails_and_leaves_none_behind() {
+  atomic<int> runs{0};
+  thread_pool pool(small(1));
+  std::jthread closes([&] { pool.close(); });
+  scope s(pool);
+  s.start([&] { runs.fetch_add(1, relaxed); });
+  bool refused = false;
+  try {
+    s.join();
+  } catch (const future_error& e) {
+    refused = e.why() == future_error::rejected;
+    check(refused, "that it was refused");
+  }
+  check(runs.load() == (refused ? 0 : 1), "one that was refused not to have run");
+}
+
+void who_awaits_room_for_a_child_gets_it() {
+  shared<int> runs{0};
+  event go;
+  thread_pool pool(small(1));
+  const auto body = [](executor& on, event& e, shared<int>& into) -> task<> {
+    const auto in_scope = [&](scope& s) -> task<> {
+      s.start(until_stopped(e, into));
+      auto second = s.async_start(until_stopped(e, into));
+      const status how = co_await std::move(second);
+      check(how == status::ok, "room, when the first has ended");
+    };
+    auto whole = with_scope(on, in_scope, scope_options(1));
+    co_await std::move(whole);
+  };
+  std::jthread other([&] { go.set(); });
+  spawn(pool, body(pool, go, runs)).get();
+  check(runs.read() == 0, "nobody to be stopped");
+}
+
+void a_child_that_is_cancelled_alone_leaves_the_others() {
+  event never;
+  event go;
+  thread_pool pool(small(1));
+  const int got = sync_scope(pool, [&](scope& s) {
+    auto first = s.spawn(answers(never));
+    auto second = s.spawn(answers(go));
+    std::jthread other([&] { go.set(); });
+    first.cancel();
+    int sum = second.get();
+    try {
+      sum += first.get();
+    } catch (const future_error& e) {
+      check(e.why() == future_error::cancelled, "it not to have begun");
+    }
+    return sum;
+  });
+  check(got == 5, "the other to have answered");
+}
+
+void a_stop_token_of_the_options_reaches_the_children() {
+  event never;
+  shared<int> stopped{0};
+  std::stop_source asks;
+  thread_pool pool(small(1));
+  scope s(pool, scope_options(asks.get_token()));
+  s.start(until_stopped(never, stopped));
+  std::jthread other([&] { asks.request_stop(); });
+  s.join();
+}
+
+[[maybe_unused]] const bool added =
+    add({.name = "scope: when join returns, every child has ended and is seen",
+         .how = {.schedules = 3'500},
+         .body = &when_join_returns_every_child_has_ended_and_is_seen}) &&
+    add({.name = "scope: the first failure stops the rest and is thrown",
+         .how = {.schedules = 3'000},
+         .body = &the_first_failure_stops_the_rest_and_is_thrown}) &&
+    add({.name = "scope: a cancel from outside ends them all, every schedule",
+         .how = exhaustively(1),
+         .body = &a_cancel_from_outside_ends_them_all}) &&
+    add({.name = "scope: a cancel from outside ends them all",
+         .how = {.schedules = 3'500},
+         .body = &a_cancel_from_outside_ends_them_all}) &&
+    add({.name = "scope: a join within an hour asks them to stop",
+         .how = {.schedules = 1'000, .early_timeouts = false},
+         .body = &a_join_within_an_hour_asks_them_to_stop}) &&
+    add({.name = "scope: at most so many at a time",
+         .how = {.schedules = 3'000},
+         .body = &at_most_so_many_at_a_time}) &&
+    add({.name = "scope: a body in a task goes on when all have ended",
+         .how = {.schedules = 3'000},
+         .body = &a_body_in_a_task_goes_on_when_all_have_ended}) &&
+    add({.name = "scope: one whose executor closes leaves none behind",
+         .how = {.schedules = 3'000},
+         .body = &one_whose_executor_closes_fails_and_leaves_none_behind}) &&
+    add({.name = "scope: who awaits room for a child gets it",
+         .how = {.schedules = 2'500},
+         .body = &who_awaits_room_for_a_child_gets_it}) &&
+    add({.name = "scope: a child that is cancelled alone leaves the others",
+         .how = {.schedules = 2'500},
+         .body = &a_child_that_is_cancelled_alone_leaves_the_others}) &&
+    add({.name = "scope: a stop token of the options reaches the children",
+         .how = {.schedules = 2'500},
+         .body = &a_stop_token_of_the_options_reaches_the_children});
+
+}  // namespace
+}  // namespace sluice::sim

@@ -1,0 +1,128 @@
+// Explores every scenario, says how many schedules that were, and fails when one of them failed.
+//
+//   sluice_sim_suite [--filter TEXT] [--seed N] [--times N] [--at-least N] [--replay TRACE]
+//
+//   --filter   only those whose name contains the text
+//   --seed     of the random ones (1)
+//   --times    so many times the schedules of each random scenario (1)
+//   --at-least fails when fewer schedules were run in all
+//   --replay   runs this one schedule of the scenario that --filter names
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "sluice/sim/testing/scenario.hpp"
+
+namespace {
+
+struct arguments {
+  std::string filter;
+  std::string replay;
+  std::uint64_t seed = 1;
+  std::uint64_t times = 1;
+  std::uint64_t at_least = 0;
+};
+
+bool parse(int count, char** given, arguments& into) {
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string name = given[i];
+    const char* const value = given[i + 1];
+    if (name == "--filter") {
+      into.filter = value;
+    } else if (name == "--replay") {
+      into.replay = value;
+    } else if (name == "--seed") {
+      into.seed = std::strtoull(value, nullptr, 10);
+    } else if (name == "--times") {
+      into.times = std::strtoull(value, nullptr, 10);
+    } else if (name == "--at-least") {
+      into.at_least = std::strtoull(value, nullptr, 10);
+    } else {
+      return false;
+    }
+  }
+  return count % 2 == 1;
+}
+
+const char* to_string(sluice::sim::search how) {
+  switch (how) {
+    case sluice::sim::search::random:
+      return "random";
+    case sluice::sim::search::pct:
+      return "pct";
+    case sluice::sim::search::mixed:
+      return "mixed";
+    case sluice::sim::search::exhaustive:
+      return "exhaustive";
+    case sluice::sim::search::replay:
+      break;
+  }
+  return "replay";
+}
+
+}  // namespace
+
+int main(int count, char** given) {
+  using sluice::sim::search;
+  arguments asked;
+  if (!parse(count, given, asked)) {
+    std::fprintf(stderr, "sluice_sim_suite: see the comment in suite_main.cpp for its arguments\n");
+    return 2;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  std::uint64_t schedules = 0;
+  std::uint64_t steps = 0;
+  int failed = 0;
+  int run = 0;
+  std::printf("%-62s %-10s %10s %8s %7s\n", "scenario", "search", "schedules", "longest", "ms");
+  for (const auto& s : sluice::sim::all_scenarios()) {
+    if (s.name.find(asked.filter) == std::string::npos) continue;
+    auto how = s.how;
+    if (how.how != search::exhaustive) {
+      how.seed = asked.seed;
+      how.schedules *= asked.times;
+    }
+    if (!asked.replay.empty()) {
+      how.how = search::replay;
+      how.trace = asked.replay;
+    }
+    ++run;
+    const auto start = std::chrono::steady_clock::now();
+    const auto r = sluice::sim::explore(how, s.body);
+    const auto took = std::chrono::steady_clock::now() - start;
+    schedules += r.schedules;
+    steps += r.steps;
+    const bool unfinished = how.how == search::exhaustive && how.schedules == 0 && !r.complete;
+    std::printf(
+        "%-62s %-10s %10llu %8u %7lld%s\n", s.name.c_str(), to_string(how.how),
+        static_cast<unsigned long long>(r.schedules), r.steps_longest,
+        static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()),
+        r.failed()   ? "  FAILED"
+        : unfinished ? "  NOT COMPLETE"
+                     : "");
+    if (r.failed()) std::printf("\n%s\n", r.text().c_str());
+    if (r.failed() || unfinished) ++failed;
+    std::fflush(stdout);
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - began);
+  const std::string program = given[0];
+  std::printf("sim: %s: %d scenarios, %llu schedules, %llu steps in %lld ms: %d failed\n",
+              program.substr(program.rfind('/') + 1).c_str(), run,
+              static_cast<unsigned long long>(schedules), static_cast<unsigned long long>(steps),
+              static_cast<long long>(took.count()), failed);
+  if (run == 0) {
+    std::fprintf(stderr, "no scenario has '%s' in its name\n", asked.filter.c_str());
+    return 2;
+  }
+  if (schedules < asked.at_least) {
+    std::fprintf(stderr, "%llu schedules were asked for\n",
+                 static_cast<unsigned long long>(asked.at_least));
+    return 1;
+  }
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,91 @@
+// Plays many histories of a simulated job server with crashes, and fails when a job was lost or
+// something came that nobody had asked for.
+//
+//   sluice_sim_histories [--seed N] [--histories N | --crashed N] [--show yes]
+//
+//   --seed       of the first one (1); the others follow it
+//   --histories  how many (100)
+//   --crashed    as many as it takes until the power went at least once in so many of them
+//   --show       writes down every event: of one history, to compare two runs of it
+
+#include <chrono>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "tests/sim_jobs/history.hpp"
+
+namespace {
+
+struct arguments {
+  std::uint64_t seed = 1;
+  std::uint64_t histories = 100;
+  std::uint64_t crashed = 0;
+  bool show = false;
+};
+
+bool parse(int count, char** given, arguments& into) {
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string name = given[i];
+    const char* const value = given[i + 1];
+    if (name == "--seed") {
+      into.seed = std::strtoull(value, nullptr, 10);
+    } else if (name == "--histories") {
+      into.histories = std::strtoull(value, nullptr, 10);
+    } else if (name == "--crashed") {
+      into.crashed = std::strtoull(value, nullptr, 10);
+      // Each history has up to four lives, one in five of which ends as it should.
+      into.histories = 2 * into.crashed;
+    } else if (name == "--show") {
+      into.show = std::string(value) == "yes";
+    } else {
+      return false;
+    }
+  }
+  return count % 2 == 1;
+}
+
+}  // namespace
+
+int main(int count, char** given) {
+  arguments asked;
+  if (!parse(count, given, asked)) {
+    std::fprintf(stderr, "sluice_sim_histories: see the comment in histories_main.cpp\n");
+    return 2;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  sluice::sim_jobs::history all;
+  std::uint64_t failed = 0;
+  std::uint64_t played = 0;
+  std::uint64_t crashed = 0;
+  const auto is_enough = [&] { return asked.crashed > 0 && crashed == asked.crashed; };
+  for (; played < asked.histories && !is_enough(); ++played) {
+    const auto seed = asked.seed + played;
+    const auto one = sluice::sim_jobs::run({.seed = seed, .shown = asked.show ? stdout : nullptr});
+    if (!one.ok()) {
+      ++failed;
+      std::printf("FAILED: --seed %" PRIu64 " --histories 1\n%s\n%s\n", seed,
+                  one.to_string().c_str(), one.broken.c_str());
+      std::fflush(stdout);
+    }
+    if (one.disk.cuts() > 0) ++crashed;
+    all.add(one);
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - began);
+  all.found.findings.clear();
+  std::printf("%s\nnumber of all events %016" PRIx64 "\n", all.to_string().c_str(), all.hash);
+  std::printf("sim: %" PRIu64 " histories of the job server, %" PRIu64 " with a crash (%" PRIu64
+              " crashes), %" PRIu64 " pushes and %" PRIu64
+              " leases judged in %lld ms: lost %" PRIu64 ", unexpected %" PRIu64 ", %" PRIu64
+              " failed\n",
+              played, crashed, all.disk.cuts(), all.found.attempted, all.found.leases,
+              static_cast<long long>(took.count()), all.found.lost, all.found.unexpected, failed);
+  if (asked.crashed > 0 && !is_enough()) {
+    std::fprintf(stderr, "too few of them had a crash\n");
+    return 1;
+  }
+  return failed == 0 ? 0 : 1;
+}

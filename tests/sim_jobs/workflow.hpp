@@ -1,0 +1,38 @@
+#pragma once
+
+// A history (history.hpp) of jobs that wait for one another: jobs of a key, which run one at a time
+// in the order of their pushes, and batches of steps with callbacks, which run when they should,
+// each of them as one job, whatever crashes.
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "tests/sim_jobs/disk.hpp"
+#include "tests/sim_jobs/lives.hpp"
+
+namespace sluice::sim_jobs {
+
+struct workflow_plan {
+  std::uint64_t seed = 1;
+  disk_crimes crimes{};
+  std::FILE* shown = nullptr;
+};
+
+struct workflow {
+  sim_jobs::lives::counts lives;
+  disk_counts disk;
+  std::uint64_t keyed = 0, keyed_done = 0;  // jobs with a key: acknowledged, ended
+  std::uint64_t batches = 0, callbacks = 0;
+  std::uint64_t leases = 0, again = 0;  // of these, for jobs that had been given out before
+  std::uint64_t steps = 0, events = 0, hash = 0;
+  std::string broken;  // empty, or the promises that were
+
+  bool ok() const noexcept { return broken.empty(); }
+  void add(const workflow& more);
+  std::string to_string() const;
+};
+
+workflow run(const workflow_plan& plan);
+
+}  // namespace sluice::sim_jobs
