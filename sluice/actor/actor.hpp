@@ -13,7 +13,8 @@
 //   void on(total, responder<int> to)       answers later, or has another answer
 //   future<int> on(total)                   answers when the future is ready; goes on meanwhile
 //   task<> on(add m), task<int> on(total)   a coroutine: no other message is begun until it ends,
-//                                           but for what it awaits with `letting_others_in`
+//                                           but for what it awaits with `letting_others_in`; also
+//                                           with a responder, through which it then answers
 // Optional: `void stopping()`, called before the state is destroyed.
 //
 // Guarantees: handlers, constructor and destructor never run at the same time, and each sees what
@@ -103,15 +104,26 @@ class actor {
     using M = std::decay_t<std::invoke_result_t<Make&, const actor_end&>>;
     static_assert(takes::template contains<M>, "this actor does not take such a message");
     const std::stop_token life = cell_.task_token();
-    detail::watch_end(
-        other.cell_of(),
-        [to = detail::cell_ptr(&cell_), life, make = std::move(make)](const actor_end& e) mutable {
-          detail::make_in_turn<Self>(*to, life, std::move(make), e);
-        },
-        life);
+    const std::uint64_t number = detail::begin_watch(cell_, other.cell_of());
+    detail::watch_end(other.cell_of(),
+                      [to = detail::cell_ptr(&cell_), life, number,
+                       make = std::move(make)](const actor_end& e) mutable {
+                        detail::make_in_turn<Self>(
+                            *to, life, [to, number] { return detail::end_watch(*to, number); },
+                            std::move(make), e);
+                      },
+                      {.life = life, .by = &cell_, .what = detail::watcher::kind::watch});
   }
-  // If one of the two fails for good, so does the other. Gone when this actor is made anew.
+  // Takes back all watches of that one. False: there is none; what was made of its end is in the
+  // mailbox, or was handled.
+  bool unwatch(const detail::address& other) {
+    return detail::unwatch_cell(cell_, other.cell_of());
+  }
+  // If one of the two fails for good, so does the other; one that is just being made anew, when it
+  // is there again. Gone when this actor is made anew.
   void link(const detail::address& other) { detail::link_cells(cell_, other.cell_of()); }
+  // Either of the two may take it back. False: they are not linked, or the other has ended.
+  bool unlink(const detail::address& other) { return detail::unlink_cells(cell_, other.cell_of()); }
 
   // ---- later
 
@@ -146,15 +158,22 @@ class actor {
 
   // ---- requests
 
-  // Hands a request on: the other answers in this one's place.
-  template <class A, request M>
-  status forward(const ref<A>& other, M m, responder<reply_of<M>> to) {
-    return detail::forward_to<A>(other.cell_of(), std::move(m), std::move(to));
+  // Hands a request on: the other (a ref, recipient, keyed_ref, router or pool) answers in this
+  // one's place. Waits for room there, as a send does; if it is not taken, who asked hears why.
+  template <class To, request M>
+  status forward(const To& other, M m, responder<reply_of<M>> to, const wait_limits& limits = {}) {
+    return other.forward(std::move(m), std::move(to), limits);
   }
-  // Answers with what another request gives.
-  template <class A, request M>
-  void delegate(const ref<A>& other, M m, responder<reply_of<M>> to) {
-    (void)forward(other, std::move(m), std::move(to));
+  // The same for a coroutine; co_await gives a status.
+  template <class To, request M>
+  task<status> async_forward(const To& other, M m, responder<reply_of<M>> to,
+                             wait_limits limits = {}) {
+    return other.async_forward(std::move(m), std::move(to), std::move(limits));
+  }
+  // The same as `forward`, for one that does not want to know whether it was taken.
+  template <class To, request M>
+  void delegate(const To& other, M m, responder<reply_of<M>> to, const wait_limits& limits = {}) {
+    (void)other.forward(std::move(m), std::move(to), limits);
   }
 
   // ---- not now
@@ -173,14 +192,21 @@ class actor {
 
   // ---- otherwise
 
-  // From the next message on these functions handle what they take, in the place of `on`; the rest
-  // goes where it went before. `unbecome` takes back the last of them: they pile up until then.
-  // Gone when it is made anew.
+  // From the next message on these functions handle what they take, in the place of `on` and of
+  // what it became before; the rest goes to `on`. Gone when it is made anew.
   template <class... Handlers>
   void become(Handlers... handlers) {
     detail::become_in(
         cell_, std::make_unique<detail::behaviour_of<takes, Handlers...>>(std::move(handlers)...));
   }
+  // The same, but `unbecome` brings back what it was before. No more than 64 stand on top of each
+  // other: beyond that it is a broken contract.
+  template <class... Handlers>
+  void become_stacked(Handlers... handlers) {
+    detail::become_stacked_in(
+        cell_, std::make_unique<detail::behaviour_of<takes, Handlers...>>(std::move(handlers)...));
+  }
+  // Takes back what it became last.
   void unbecome() { detail::unbecome_in(cell_); }
 
  private:

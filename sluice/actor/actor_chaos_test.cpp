@@ -16,7 +16,8 @@
 #include "sluice/actor/letting_others_in.hpp"
 #include "sluice/base/block_memory.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
-#include "sluice/future/timers.hpp"
+#include "sluice/future/spawn.hpp"
+#include "sluice/future/this_task.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
 namespace sluice {
@@ -34,6 +35,8 @@ struct bits {
   int n;
 };
 struct slowly {};
+struct later {};  // put aside, until it is open
+struct open_or_shut {};
 struct kill_it {
   static constexpr lane in_lane = lane::urgent;
 };
@@ -97,7 +100,8 @@ class table {
   std::vector<ref<worker>> all_ = std::vector<ref<worker>>(bosses * workers_each);
 };
 
-class worker : public actor<worker, bits, slowly, kill_it, kill_for_good, twice, twice_slowly> {
+class worker : public actor<worker, bits, slowly, later, open_or_shut, kill_it, kill_for_good,
+                            twice, twice_slowly> {
  public:
   worker(tally* counts, table* everybody, std::size_t slot)
       : counts_(*counts), everybody_(*everybody), slot_(slot) {
@@ -112,7 +116,15 @@ class worker : public actor<worker, bits, slowly, kill_it, kill_for_good, twice,
   }
   task<> on(slowly) {
     ++counts_.handled;
-    co_await letting_others_in([]() -> task<> { (void)co_await sleep_for(20us); }());
+    co_await letting_others_in([]() -> task<> { co_await this_task::yield(); }());
+  }
+  void on(later m) {
+    if (is_open_ || stash(m) == status::full) ++counts_.handled;
+  }
+  void on(open_or_shut) {
+    ++counts_.handled;
+    is_open_ = !is_open_;
+    if (is_open_) unstash_all();
   }
   void on(kill_it) {
     ++counts_.handled;
@@ -133,7 +145,7 @@ class worker : public actor<worker, bits, slowly, kill_it, kill_for_good, twice,
   task<int> on(twice_slowly t) {
     ++counts_.handled;
     ++counts_.asks_handled;
-    (void)co_await sleep_for(20us);
+    co_await this_task::yield();
     co_return 2 * t.n;
   }
 
@@ -141,7 +153,15 @@ class worker : public actor<worker, bits, slowly, kill_it, kill_for_good, twice,
   tally& counts_;
   table& everybody_;
   const std::size_t slot_;
+  bool is_open_ = false;
 };
+
+// From a coroutine.
+task<> send_slowly(ref<worker> who, tally& counts) {
+  bits m{1};
+  auto sending = who.async_send(m);
+  counts.count(co_await sending);
+}
 
 class boss : public actor<boss, hire_again, worker_ended, kill_it> {
  public:
@@ -162,10 +182,11 @@ class boss : public actor<boss, hire_again, worker_ended, kill_it> {
  private:
   void hire(std::size_t slot) {
     constexpr overflow policies[] = {overflow::block, overflow::reject, overflow::drop_newest,
-                                     overflow::drop_oldest};
+                                     overflow::drop_oldest, overflow::latest};
     actor_options o;
     o.mailbox.capacity = 4;
-    o.mailbox.overflow = policies[slot % 4];
+    o.mailbox.stash_capacity = 3;
+    o.mailbox.overflow = policies[slot % 5];
     for (;;) {
       try {
         const ref<worker> made = spawn_with<worker>(o, &counts_, &everybody_, slot);
@@ -209,9 +230,13 @@ supervision strict(strategy who) {
 // One of those that send.
 class sender {
  public:
-  sender(tally& counts, table& everybody, const std::vector<ref<boss>>& above,
+  sender(tally& counts, table& everybody, const std::vector<ref<boss>>& above, executor& tasks_on,
          sluice::random chance)
-      : counts_(counts), everybody_(everybody), above_(above), chance_(chance) {}
+      : counts_(counts),
+        everybody_(everybody),
+        above_(above),
+        tasks_on_(tasks_on),
+        chance_(chance) {}
 
   void act() {
     const std::size_t slot = chance_.below(bosses * workers_each);
@@ -237,6 +262,13 @@ class sender {
         return lose_one(slot, who);
       case 9:
         return counts_.count(who.send(bits{3}));
+      case 10:
+        return counts_.count(who.try_send(later{}));
+      case 11:
+        return counts_.count(who.try_send(open_or_shut{}));
+      case 12:
+        sending_.push_back(spawn(tasks_on_, send_slowly(who, counts_)));
+        return;
       default:
         return counts_.count(who.try_send(bits{1}));
     }
@@ -245,6 +277,8 @@ class sender {
   void hear_all() {
     for (auto& f : asked_) hear(std::move(f));
     asked_.clear();
+    for (auto& f : sending_) f.get();
+    sending_.clear();
   }
 
  private:
@@ -284,8 +318,10 @@ class sender {
   tally& counts_;
   table& everybody_;
   const std::vector<ref<boss>>& above_;
+  executor& tasks_on_;
   sluice::random chance_;
   std::vector<future<int>> asked_;
+  std::vector<future<void>> sending_;
 };
 
 class chaos {
@@ -306,7 +342,7 @@ class chaos {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < senders; ++t) {
       threads.emplace_back([this, t, &stopped] {
-        sender mine(counts, everybody_, above_, stress_.generator(t));
+        sender mine(counts, everybody_, above_, pool_, stress_.generator(t));
         std::uint64_t acts = 0;
         // Some more after the end, so that there is somebody who sends to those that are over.
         for (int after = 0; after < 1000; ++acts) {

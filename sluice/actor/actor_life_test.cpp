@@ -417,6 +417,7 @@ TEST(actor_life_test, ShutdownStopsWhatHasNotEndedAtItsLimit) {
   ASSERT_TRUE(a.send(perform{[&never](player&) -> task<> { (void)co_await never.async_wait(); }}));
   ASSERT_TRUE(a.send(say{"never"}));
   EXPECT_EQ(system.shutdown_within(deadline::after(1ms)), status::timed_out);
+  EXPECT_TRUE(system.join());
   EXPECT_TRUE(a.is_over());
   EXPECT_EQ(system.stats().dead_letters, 1U);
 }

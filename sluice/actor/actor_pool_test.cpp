@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -231,6 +232,28 @@ TEST_F(actor_pool_test, ThoseThatDrainCountAgainstTheMost) {
   send(pool, 40);
   pass(100ms);
   EXPECT_EQ(pool.size(), 4U);
+}
+
+TEST_F(actor_pool_test, ANewMemberHasNoNameOfOneThatDrains) {
+  actor_pool_options o = usual();
+  o.members_max = 6;
+  const auto pool = make(o);
+  send(pool, 12);
+  pass(50ms);
+  run_all();
+  const auto before = pool.members();
+  ASSERT_GT(before.size(), 2U);
+  pass(1300ms, 50ms);  // all but the first drain, and do not come to it
+  ASSERT_EQ(pool.size(), 1U);
+  send(pool, 40);
+  pass(100ms);
+  ASSERT_GT(pool.size(), 1U);
+  std::set<std::string> names;
+  for (const auto& m : before) names.insert(m.name());
+  for (const auto& m : pool.members()) {
+    if (m == before[0]) continue;
+    EXPECT_TRUE(names.insert(m.name()).second) << m.name();
+  }
 }
 
 TEST_F(actor_pool_test, HasNoTimerWhileItIsAtTheLeastAndIdle) {

@@ -9,9 +9,10 @@
 // Three ways to shut down. `close`: every actor ends when its mailbox is empty, children before
 // parents, the youngest first. `stop`: each ends after the message that it is on, in the same
 // order; what is left in mailboxes becomes dead letters. `shutdown_within`: closes, and stops at
-// the limit. After that `spawn` gives refs to actors that are over. The destructor stops, and
-// waits; an actor that does not come to the end of its handler makes it wait for ever. The executor
-// must outlive the system; somebody must go on running what it has.
+// the limit (of one actor and those below it: ref.hpp). After that `spawn` gives refs to actors
+// that are over. The destructor stops, and waits; an actor that does not come to the end of its
+// handler makes it wait for ever. The executor must outlive the system; somebody must go on running
+// what it has.
 //
 //     work_stealing_pool pool;
 //     actor_system system(pool);
@@ -81,7 +82,8 @@ class actor_system {
   void close() noexcept;
   void stop() noexcept;
   // ok: all ended in time, each with an empty mailbox. timed_out, stopped: they were told to stop
-  // then, and all have ended by now.
+  // then. It does not wait for that: one that is stuck in its handler holds up `join`, and the
+  // destructor.
   status shutdown_within(const wait_limits& limits);
   // Waits until every actor has ended. ok, timed_out, stopped.
   status join(const wait_limits& limits = {});
@@ -96,7 +98,7 @@ class actor_system {
   const detail::system_core& core() const noexcept { return core_; }
 
  private:
-  detail::system_core core_;
+  detail::system_core& core_;  // refs of its actors may keep it for longer
 };
 
 }  // namespace sluice

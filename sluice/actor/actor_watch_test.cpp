@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sluice/actor/actor_probe.hpp"
+#include "sluice/actor/actor_router.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/actor/letting_others_in.hpp"
 #include "sluice/actor/observer_list.hpp"
@@ -76,6 +77,55 @@ class worker : public actor<worker, answer_me, nudge, ask_other, ask_other_later
  private:
   clock& time_;
   know other_;
+};
+
+// Hands on what it is asked, and asks back when it is nudged.
+class passer : public actor<passer, ask_in_turn, nudge> {
+ public:
+  passer(recipient<ask_in_turn> to, recipient<answer_me> back)
+      : to_(std::move(to)), back_(std::move(back)) {}
+  void on(ask_in_turn m, responder<int> asker) { (void)forward(to_, m, std::move(asker)); }
+  task<> on(nudge) {
+    answer_me m;
+    (void)co_await back_.ask(m);
+  }
+
+ private:
+  const recipient<ask_in_turn> to_;
+  const recipient<answer_me> back_;
+};
+
+struct async_ask_other {};
+struct ask_first_other {};
+struct async_nudge_other {};
+
+// Asks one of several.
+class client : public actor<client, ask_other, answer_me, async_ask_other, ask_first_other,
+                            async_nudge_other> {
+ public:
+  task<> on(async_ask_other) {
+    auto answer = desk_.async_ask(ask_in_turn{});
+    (void)co_await std::move(answer);
+  }
+  task<> on(ask_first_other) {
+    auto answer = desk_.ask_first(ask_in_turn{});
+    (void)co_await std::move(answer);
+  }
+  task<> on(async_nudge_other) {
+    for (;;) {
+      auto sending = desk_.async_send(nudge{});
+      if (!co_await std::move(sending)) co_return;
+    }
+  }
+  explicit client(actor_router<worker> desk) : desk_(std::move(desk)) {}
+  task<> on(ask_other) {
+    auto answer = desk_.ask(ask_in_turn{});
+    (void)co_await std::move(answer);
+  }
+  int on(answer_me) { return 1; }
+
+ private:
+  const actor_router<worker> desk_;
 };
 
 // Workers in a kit, a watch that looks when it is told, and a clock for both.
@@ -186,6 +236,79 @@ TEST_F(actor_watch_test, NamesACycleThroughAFullMailboxAndAnAsk) {
   ASSERT_TRUE(d.send(ask_other{}));
   kit.settle();
   EXPECT_EQ(cycles(), lines{"c -(full mailbox)-> d -(ask)-> c"});
+}
+
+TEST_F(actor_watch_test, FollowsARequestThatIsHandedOn) {
+  const auto a = hire("a");
+  const auto b = hire("b");
+  introduce(b, a);
+  const auto between = kit.spawn_with<passer>({.name = "between"}, recipient<ask_in_turn>(b),
+                                              recipient<answer_me>(a));
+  ASSERT_TRUE(a.send(know{b, between, b}));
+  ASSERT_TRUE(a.send(ask_other{}));
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{"a -(ask)-> b -(ask)-> a"});
+}
+
+TEST_F(actor_watch_test, OneThatHasHandedARequestOnIsNotWaitedFor) {
+  actor_probe<ask_in_turn, answer_me, nudge> deaf(kit, "deaf");
+  const auto a = hire("a");
+  const auto between = kit.spawn_with<passer>(
+      {.name = "between"}, recipient<ask_in_turn>(deaf.ref()), recipient<answer_me>(a));
+  ASSERT_TRUE(a.send(know{deaf.ref(), between, deaf.ref()}));
+  ASSERT_TRUE(a.send(ask_other{}));
+  kit.settle();
+  ASSERT_TRUE(between.send(nudge{}));  // it waits for a; but a for deaf, and not for it
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{});
+}
+
+// A router with one member, who asks its client back when it is asked.
+class actor_watch_group_test : public actor_watch_test {
+ protected:
+  template <class M>
+  lines cycles_after(M m) {
+    must(member.send(know{a, member, member}));
+    kit.settle();
+    must(a.send(std::move(m)));
+    kit.settle();
+    return cycles();
+  }
+  static void must(status sent) { check(static_cast<bool>(sent), "test", "to be sent"); }
+  static actor_router_options one() {
+    actor_router_options o;
+    o.members = 1;
+    o.member.name = "member";
+    o.member.mailbox.capacity = 2;
+    return o;
+  }
+
+  const actor_router<worker> desk{kit.system(), one(), std::ref(static_cast<clock&>(time))};
+  const ref<client> a = kit.spawn_with<client>({.name = "a"}, desk);
+  const ref<worker> member = desk.members()[0];
+};
+
+const char* const asks_back = "member/1 -(ask)-> a -(ask)-> member/1";
+
+TEST_F(actor_watch_group_test, NamesTheMemberOfAGroupThatHasTheRequest) {
+  EXPECT_EQ(cycles_after(ask_other{}), lines{asks_back});
+}
+
+TEST_F(actor_watch_group_test, NamesTheMemberThatHasTheRequestOfACoroutine) {
+  EXPECT_EQ(cycles_after(async_ask_other{}), lines{asks_back});
+}
+
+TEST_F(actor_watch_group_test, NamesTheOnlyMemberThatAllAreAskedOf) {
+  EXPECT_EQ(cycles_after(ask_first_other{}), lines{asks_back});
+}
+
+TEST_F(actor_watch_group_test, NamesTheMemberThatIsFullForACoroutine) {
+  ASSERT_TRUE(member.send(know{a, member, member}));
+  kit.settle();
+  ASSERT_TRUE(a.send(async_nudge_other{}));
+  ASSERT_TRUE(member.send(ask_in_turn{}));
+  kit.settle();
+  EXPECT_EQ(cycles(), lines{"member/1 -(ask)-> a -(full mailbox)-> member/1"});
 }
 
 TEST_F(actor_watch_test, AnActorThatAsksItselfIsACycle) {

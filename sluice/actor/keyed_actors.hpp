@@ -24,7 +24,9 @@
 // and is tried again. Both are told to `on_failure`.
 // Limits: live_max is what it aims at: those with messages or without a saved state stay. At
 // `live_limit` who sends to a key that is not in memory waits for room, or hears `full`, as if that
-// one's mailbox were full; but not actors: they are let through. Timers,
+// one's mailbox were full; one of these actors itself always hears `full` then. Only what is sent
+// without a bound (timers, ends that are watched), and what had waited for room in the mailbox of
+// one that then rested, brings it back all the same. Timers,
 // children and answers that it owes end when it rests; say so in may_rest. What it watches and who
 // watches it hear of each rest as of an end.
 // Its destructor closes it: they are saved and end; it does not wait. The store must outlive the

@@ -15,9 +15,7 @@
 //     (void)lobby.send(say{"hello"});
 //     std::size_t n = co_await lobby.ask(members{});
 
-#include <chrono>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -27,7 +25,7 @@
 namespace sluice {
 
 template <class A>
-class keyed_ref {
+class keyed_ref : public detail::send_calls<keyed_ref<A>> {
  public:
   using actor_type = A;
 
@@ -46,29 +44,6 @@ class keyed_ref {
   }
 
   template <message M>
-  status send(M m) const {
-    const wait_limits none;
-    return send_within(m, none);
-  }
-  template <message M>
-  status send(M m, std::stop_token stop) const {
-    return send_within(m, wait_limits(std::move(stop)));
-  }
-  template <message M>
-  status try_send(M m) const {
-    return try_send_ref(m);
-  }
-  template <message M, class Rep, class Period>
-  status try_send_for(M m, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) const {
-    return send_within(m, {deadline::after(wait), std::move(stop)});
-  }
-  template <message M, class Clock, class Duration>
-  status try_send_until(M m, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) const {
-    return send_within(m, {deadline::at(when), std::move(stop)});
-  }
-  template <message M>
   status send_within(M& m, const wait_limits& limits) const {
     status how = status::ok;
     detail::cell_ptr to = found(&limits, how);
@@ -80,27 +55,93 @@ class keyed_ref {
     detail::cell_ptr to = found(nullptr, how);
     return to ? ref<A>(std::move(to)).try_send_ref(m) : how;
   }
-  // For coroutines: never waits for room in memory, only in the mailbox.
+  // For coroutines. co_await gives a status, and the reply.
   template <message M>
-  auto async_send(M m, wait_limits limits = {}) const {
-    return ref<A>(of().find(key_)).async_send(std::move(m), std::move(limits));
+  task<status> async_send(M m, wait_limits limits = {}) const {
+    return send_later(held(), key_, std::move(m), std::move(limits));
+  }
+  template <request M>
+  task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const {
+    return ask_later(held(), key_, std::move(m), std::move(limits));
   }
   template <request M>
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const {
     status how = status::ok;
     detail::cell_ptr to = found(&limits, how);
     if (to) return ref<A>(std::move(to)).ask(std::move(m), std::move(limits));
-    return make_failed_future<reply_of<M>>(
-        actor_error(detail::reason_of(how), key_, detail::type_name<M>()));
+    return make_failed_future<reply_of<M>>(refused<M>(key_, how));
+  }
+  template <request M>
+  status forward(M m, responder<reply_of<M>> asker, const wait_limits& limits = {}) const {
+    status how = status::ok;
+    detail::cell_ptr to = found(&limits, how);
+    if (to) return ref<A>(std::move(to)).forward(std::move(m), std::move(asker), limits);
+    asker.fail(std::make_exception_ptr(refused<M>(key_, how)));
+    return how;
+  }
+  template <request M>
+  task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
+    return forward_later(held(), key_, std::move(m), std::move(asker), std::move(limits));
   }
 
-  friend bool operator==(const keyed_ref&, const keyed_ref&) = default;
+  // The actor ends as a ref says it, if it is in memory: it is saved, and the next message brings
+  // it back. To have its state removed: keyed_actors::forget.
+  void stop() const noexcept {
+    if (const detail::cell_ptr to = of().live(key_)) to->request_stop(detail::stop_how::now);
+  }
+  void close() const noexcept {
+    if (const detail::cell_ptr to = of().live(key_)) to->request_stop(detail::stop_how::drain);
+  }
+
+  friend bool operator==(const keyed_ref& a, const keyed_ref& b) noexcept {
+    return a.of_ == b.of_ && a.key_ == b.key_;
+  }
 
  private:
-  detail::keyed_core& of() const noexcept {
-    check(of_ != nullptr, "sluice::keyed_ref", "an actor to refer to");
-    return *of_;
+  using core_ptr = std::shared_ptr<detail::keyed_core>;
+
+  template <class M>
+  static actor_error refused(const std::string& key, status how) {
+    return actor_error(detail::reason_of(how), key, detail::type_name<M>());
   }
+
+  template <class M>
+  static task<status> send_later(core_ptr of, std::string key, M m, wait_limits limits) {
+    status how = status::ok;
+    auto finding = of->find_async(key, limits, how);
+    const ref<A> to(co_await std::move(finding));
+    if (!to) co_return how;
+    auto sending = to.async_send(std::move(m), std::move(limits));
+    co_return co_await sending;
+  }
+  template <class M>
+  static task<reply_of<M>> ask_later(core_ptr of, std::string key, M m, wait_limits limits) {
+    status how = status::ok;
+    auto finding = of->find_async(key, limits, how);
+    const ref<A> to(co_await std::move(finding));
+    if (!to) throw refused<M>(key, how);
+    auto asking = to.async_ask(std::move(m), std::move(limits));
+    co_return co_await std::move(asking);
+  }
+  template <class M>
+  static task<status> forward_later(core_ptr of, std::string key, M m, responder<reply_of<M>> asker,
+                                    wait_limits limits) {
+    status how = status::ok;
+    auto finding = of->find_async(key, limits, how);
+    const ref<A> to(co_await std::move(finding));
+    if (!to) {
+      asker.fail(std::make_exception_ptr(refused<M>(key, how)));
+      co_return how;
+    }
+    auto handing = to.async_forward(std::move(m), std::move(asker), std::move(limits));
+    co_return co_await std::move(handing);
+  }
+
+  const core_ptr& held() const noexcept {
+    check(of_ != nullptr, "sluice::keyed_ref", "an actor to refer to");
+    return of_;
+  }
+  detail::keyed_core& of() const noexcept { return *held(); }
   detail::cell_ptr found(const wait_limits* limits, status& how) const {
     return of().find(key_, limits, how);
   }

@@ -5,7 +5,9 @@
 // A handler that is a coroutine keeps the next message out until it ends. What it awaits through
 // `letting_others_in` does not: others are handled, one at a time, until the result is there; then
 // the handler goes on, before the next message, when no other handler is in the middle of one. So
-// after it the actor's state may have changed, and nothing else is different.
+// after it the actor's state may have changed, and nothing else is different. Inside of another
+// one, or at once with it, as in a when_all: others are let in until the outermost, or the last of
+// them, is done.
 //
 // Guarantees: gives and throws what the awaited does. Only in a coroutine of an actor's handler, or
 // in a task that it awaits; anywhere else is a broken contract.
@@ -33,7 +35,7 @@ template <class T, class Awaited>
 task<T> await_letting_in(Awaited what) {
   handler_sink* const sink = co_await own_sink_query();
   check(sink != nullptr, "sluice::letting_others_in", "to be in a handler that is a coroutine");
-  sink->give_floor();
+  sink->begin_letting_in();
   std::exception_ptr error;
   if constexpr (std::is_void_v<T>) {
     try {

@@ -6,7 +6,10 @@
 // - `using reply = int;` makes it a request: who asks it gets an int, and a handler that gives
 //   something else does not compile.
 // - `static constexpr lane in_lane = lane::urgent;` has it handled before what waits in the other
-//   lanes of a mailbox. Between one sender and one receiver order is kept within a lane.
+//   lanes of a mailbox. Between one sender and one receiver order is kept within a lane. A full
+//   mailbox that drops one to take another (drop_oldest, latest) drops from the lowest lane, and
+//   never from one that is higher than that of the message that comes: then that is dropped. Who
+//   waits for room waits in one line, whatever the lane: an urgent message stands behind others.
 // - `auto key() const` says to which member of an actor_router that routes by key it belongs.
 //
 //     struct add { int n; };

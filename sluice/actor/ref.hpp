@@ -16,16 +16,24 @@
 //
 // `send` waits for room where the mailbox blocks. In a handler that is a plain function it holds
 // up a thread; in one that is a coroutine use `co_await async_send`. An actor whose own mailbox is
-// full hears `full` when it sends to itself, and so does one whose constructor sends to its parent.
+// full hears `full` when it sends to itself, and so does one whose constructor sends to its parent;
+// and a `send` that waits on a thread, if that thread is in the turn of the receiver, further out:
+// a handler that joins a fork runs other work meanwhile. `async_send` waits there as well.
 // `ask` sends a request and gives a future of the reply; its deadline covers the wait for room and
-// for the reply. It fails with what the handler threw, with actor_error, or with
-// future_error::timed_out; it is awaited, chained and cancelled as any future.
-// `stop` ends the actor after the message it is on, `close` after what is in its mailbox and what
-// it has begun; both end its children first. `ended` is complete when the actor is no more.
+// for the reply, its stop_token only the first: cancel the future. It fails with what the handler
+// threw, with actor_error, or with future_error::timed_out; it is awaited, chained and cancelled as
+// any future. The wait for room holds up a thread: `co_await async_ask` does not, and its
+// stop_token covers both. A handler that waits for its own actor, self().ask(x).get() or
+// ended().get(), waits for ever: an actor_watch names the first as a cycle, the other as a handler
+// that is stuck. `stop` ends the actor after the message it is on, `close` after what is in its
+// mailbox and what it has begun; both end its children first. `ended` is complete when the actor is
+// no more.
 //
 // A ref does not keep the actor alive, only some memory; an empty one may only be assigned to,
-// compared, and asked whether it is empty. A ref may be kept, copied and destroyed after the system
-// is gone, but not sent to.
+// compared, and asked whether it is empty. After its system is gone it is still safe: it hears
+// closed, and nobody is told of a dead letter. (A send that overlaps with the end of the system may
+// still be told to its observer and on_dead_letter; and a keyed_ref must not outlive the clock that
+// the system was given.)
 // Limits: g++ 12 destroys an aggregate temporary twice when it stands in a co_await expression:
 // name the message first, then co_await async_send(std::move(it)); the same with ask.
 // Cost: a pointer with a count in the cell. A send is one block of memory that was used just
@@ -34,15 +42,13 @@
 //     if (!counter.try_send(add{2})) slow_down();
 //     int n = counter.ask(total{}, deadline::after(1s)).get();
 
-#include <chrono>
-#include <compare>
 #include <cstddef>
 #include <functional>
-#include <stop_token>
 #include <string>
 #include <utility>
 
 #include "sluice/actor/actor_end.hpp"
+#include "sluice/actor/detail/send_calls.hpp"
 #include "sluice/actor/detail/sending.hpp"
 
 namespace sluice {
@@ -64,8 +70,13 @@ class address {
 
   void stop() const noexcept { cell_of().request_stop(stop_how::now); }
   void close() const noexcept { cell_of().request_stop(stop_how::drain); }
-  // What it was asked last is not waited for: ask, then await.
+  // What it was asked last is not waited for: ask, then await. Somebody who asks again and again
+  // cancels those that he does not want any more: they are kept until then, or until its end.
   future<actor_end> ended() const;
+  // Closes it, and waits until it and all below it have ended. ok: they have. timed_out, stopped:
+  // then it was told to stop, and is not waited for. Not for its own handlers.
+  status shutdown_within(const wait_limits& limits) const;
+  task<status> async_shutdown(wait_limits limits = {}) const;
 
   friend bool operator==(const address& a, const address& b) noexcept { return a.to_ == b.to_; }
   std::size_t hash() const noexcept { return std::hash<const void*>()(to_.get()); }
@@ -94,36 +105,13 @@ template <class M>
 class recipient;
 
 template <class A>
-class ref : public detail::address {
+class ref : public detail::address, public detail::send_calls<ref<A>> {
  public:
   using actor_type = A;
 
   ref() noexcept = default;
   explicit ref(detail::cell_ptr to) noexcept : address(std::move(to)) {}
 
-  template <message M>
-  status send(M m) const {
-    const wait_limits none;
-    return send_within(m, none);
-  }
-  template <message M>
-  status send(M m, std::stop_token stop) const {
-    return send_within(m, wait_limits(std::move(stop)));
-  }
-  template <message M>
-  status try_send(M m) const {
-    return try_send_ref(m);
-  }
-  template <message M, class Rep, class Period>
-  status try_send_for(M m, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) const {
-    return send_within(m, {deadline::after(wait), std::move(stop)});
-  }
-  template <message M, class Clock, class Duration>
-  status try_send_until(M m, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) const {
-    return send_within(m, {deadline::at(when), std::move(stop)});
-  }
   // The general forms. They move from `m` only when the answer is ok or dropped.
   template <message M>
   status send_within(M& m, const wait_limits& limits) const {
@@ -143,13 +131,28 @@ class ref : public detail::address {
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const {
     return detail::ask_of(cell_of(), *ops<M>().asked, std::move(m), limits);
   }
+  // co_await gives the reply or throws what `ask` fails with. Also while there is no room it holds
+  // up no thread; stopped, it throws actor_error or future_error::cancelled.
+  template <request M>
+  task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const {
+    return detail::ask_async(to_, *ops<M>().asked, std::move(m), std::move(limits));
+  }
+  // A request in the name of the one who waits for the answer (actor::forward). If it is not taken,
+  // that one hears why.
+  template <request M>
+  status forward(M m, responder<reply_of<M>> asker, const wait_limits& limits = {}) const {
+    return detail::forward_to(cell_of(), *ops<M>().asked, std::move(m), std::move(asker), limits);
+  }
+  template <request M>
+  task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
+    return detail::forward_async(to_, *ops<M>().asked, std::move(m), std::move(asker),
+                                 std::move(limits));
+  }
 
  private:
   template <class M>
   static constexpr const detail::message_ops& ops() noexcept {
-    static_assert(A::takes::template contains<M>, "this actor does not take such a message");
-    static_assert(detail::handles<A, M>, "this actor has no public on() for one of its messages");
-    return detail::ops_for<A, M>;
+    return detail::ops_of<A, M>();
   }
   template <class M>
   friend class recipient;
@@ -157,25 +160,12 @@ class ref : public detail::address {
 
 // Any actor that takes M.
 template <class M>
-class recipient : public detail::address {
+class recipient : public detail::address, public detail::send_calls<recipient<M>, M> {
  public:
   recipient() noexcept = default;
   template <class A>
   recipient(const ref<A>& r) noexcept : address(r.to_), ops_(&ref<A>::template ops<M>()) {}
 
-  status send(M m) const {
-    const wait_limits none;
-    return send_within(m, none);
-  }
-  status send(M m, std::stop_token stop) const {
-    return send_within(m, wait_limits(std::move(stop)));
-  }
-  status try_send(M m) const { return try_send_ref(m); }
-  template <class Rep, class Period>
-  status try_send_for(M m, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) const {
-    return send_within(m, {deadline::after(wait), std::move(stop)});
-  }
   status send_within(M& m, const wait_limits& limits) const {
     return detail::send_to(cell_of(), *ops_->sent, m, &limits);
   }
@@ -185,6 +175,18 @@ class recipient : public detail::address {
   }
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const requires request<M> {
     return detail::ask_of(cell_of(), *ops_->asked, std::move(m), limits);
+  }
+  task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const requires request<M> {
+    return detail::ask_async(to_, *ops_->asked, std::move(m), std::move(limits));
+  }
+  status forward(M m, responder<reply_of<M>> asker,
+                 const wait_limits& limits = {}) const requires request<M> {
+    return detail::forward_to(cell_of(), *ops_->asked, std::move(m), std::move(asker), limits);
+  }
+  task<status> async_forward(M m, responder<reply_of<M>> asker,
+                             wait_limits limits = {}) const requires request<M> {
+    return detail::forward_async(to_, *ops_->asked, std::move(m), std::move(asker),
+                                 std::move(limits));
   }
 
  private:

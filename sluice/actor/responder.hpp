@@ -13,6 +13,7 @@
 //     void on(done) { for (auto& to : waiting_) to.reply(sum_); }
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -21,17 +22,25 @@
 
 namespace sluice {
 
+namespace detail {
+class told_ask;
+}
+
 template <class R>
 class responder {
  public:
   responder() noexcept = default;  // answers nobody
-  explicit responder(promise<R> to) : to_(std::move(to)) {}
-  responder(responder&& other) noexcept : to_(std::move(other.to_)) { other.to_.reset(); }
+  explicit responder(promise<R> to, std::shared_ptr<detail::told_ask> told = {})
+      : to_(std::move(to)), told_(std::move(told)) {}
+  responder(responder&& other) noexcept : to_(std::move(other.to_)), told_(std::move(other.told_)) {
+    other.to_.reset();
+  }
   responder& operator=(responder&& other) noexcept {
     if (this != &other) {
       let_go();
       to_ = std::move(other.to_);
       other.to_.reset();
+      told_ = std::move(other.told_);
     }
     return *this;
   }
@@ -54,6 +63,9 @@ class responder {
   // False also when the asker has given up: its deadline came, or it cancelled.
   bool is_wanted() const { return to_ && !to_->stop_token().stop_requested(); }
 
+  // For the library: the observer's view of the asker's wait; null: nobody looks.
+  const std::shared_ptr<detail::told_ask>& told() const noexcept { return told_; }
+
  private:
   promise<R> take() noexcept {
     promise<R> to = *std::move(to_);
@@ -65,6 +77,7 @@ class responder {
   }
 
   std::optional<promise<R>> to_;
+  std::shared_ptr<detail::told_ask> told_;
 };
 
 }  // namespace sluice

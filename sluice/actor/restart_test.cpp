@@ -336,7 +336,8 @@ TEST(restart_test, AStopOrCloseInTheMiddleOfARoundEndsEverybody) {
 }
 
 TEST(restart_test, ASupervisorAnswersWhileItsChildCannotBeMade) {
-  for (const strategy who : {strategy::one_for_one, strategy::one_for_all}) {
+  for (const strategy who :
+       {strategy::one_for_one, strategy::one_for_all, strategy::rest_for_one}) {
     stage s;
     supervision patient = as(who);
     patient.restarts_max = 1'000'000;
@@ -375,7 +376,7 @@ TEST(restart_test, FailureInStoppingIsToldAndTheRestartGoesOn) {
   const auto a = s.enter(part{.name = "a", .at_stop = &falls});
   s.fall(a);
   EXPECT_EQ(s.took(), "+a a! -a +a");
-  EXPECT_EQ(s.failures(), "a:restart a:stop");
+  EXPECT_EQ(s.failures(), "a:restart a:restart");
   EXPECT_FALSE(a.is_over());
 }
 

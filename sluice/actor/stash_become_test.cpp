@@ -146,8 +146,8 @@ TEST(stash_become_test, TheyAreTakenBackOneByOne) {
   stage s;
   const auto a = s.enter("a");
   s.tell(a, [](player& me) {
-    me.become([&me](say) { me.note("one"); });
-    me.become([&me](say) { me.note("two"); });
+    me.become_stacked([&me](say) { me.note("one"); });
+    me.become_stacked([&me](say) { me.note("two"); });
   });
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(a.send(say{"own"}));
@@ -156,6 +156,46 @@ TEST(stash_become_test, TheyAreTakenBackOneByOne) {
   ASSERT_TRUE(a.send(say{"own"}));
   s.run();
   EXPECT_EQ(s.took(), "+a two one a:own a:own");
+}
+
+TEST(stash_become_test, BecomeTakesThePlaceOfWhatItBecameBefore) {
+  stage s;
+  const auto a = s.enter("a");
+  auto counted = std::make_shared<int>(0);
+  s.tell(a, [&](player& me) {
+    for (int i = 0; i < 1000; ++i) me.become([&me, counted](say) { me.note("last"); });
+  });
+  EXPECT_EQ(counted.use_count(), 2) << "of a thousand there is one";
+  ASSERT_TRUE(a.send(say{"own"}));
+  ASSERT_TRUE(a.send(act{[](player& me) { me.unbecome(); }}));
+  ASSERT_TRUE(a.send(say{"own"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+a last a:own");
+}
+
+TEST(stash_become_test, WhatItWasIsGoneAlsoWhileACoroutineOfItIsSuspended) {
+  stage s;
+  const auto a = s.enter("a");
+  auto counted = std::make_shared<int>(0);
+  // One that is in the middle of a message for long, and many that come and go meanwhile.
+  s.tell(a, [&s](player& me) { me.become(slow_handler{me, s.clock, std::string(100, 'k')}); });
+  ASSERT_TRUE(a.send(say{}));
+  s.run();
+  for (int i = 0; i < 100; ++i) {
+    s.tell(a, [&](player& me) { me.become([counted](question) { return std::string("x"); }); });
+  }
+  EXPECT_EQ(counted.use_count(), 2);
+  s.advance(1s);
+  EXPECT_EQ(s.took(), "+a 100");
+}
+
+TEST(stash_become_test, SixtyFourStandOnTopOfEachOtherAndNoMore) {
+  stage s;
+  const auto a = s.enter("a");
+  s.tell(a, [](player& me) {
+    for (int i = 0; i < 64; ++i) me.become_stacked([](say) {});
+  });
+  EXPECT_DEATH(s.tell(a, [](player& me) { me.become_stacked([](say) {}); }), "not more than 64");
 }
 
 TEST(stash_become_test, AHandlerMayTakeItselfBackAndGoOn) {

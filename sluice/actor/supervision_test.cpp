@@ -239,18 +239,23 @@ TEST(supervision_test, FailuresThatQueueUpDuringAnEscalationAreEachDecided) {
 // ---- how often
 
 TEST(supervision_test, TooManyRestartsWithinTheWindowEscalate) {
-  stage s(always(directive::stop));
-  supervision few;
-  few.restarts_max = 2;
-  few.within = 5s;
-  const auto boss = s.enter("boss", few);
-  const players kids = s.hire(boss, {"a"});
-  s.fall(kids[0]);
-  s.fall(kids[0]);
-  EXPECT_EQ(s.failures(), "a:restart a:restart");
-  s.fall(kids[0]);
-  EXPECT_EQ(s.failures(), "a:escalate boss:stop");
-  EXPECT_TRUE(boss.is_over());
+  for (const strategy who :
+       {strategy::one_for_one, strategy::one_for_all, strategy::rest_for_one}) {
+    stage s(always(directive::stop));
+    supervision few;
+    few.who = who;
+    few.restarts_max = 2;
+    few.within = 5s;
+    const auto boss = s.enter("boss", few);
+    const players kids = s.hire(boss, {"a", "b", "c"});
+    s.fall(kids[1]);
+    s.fall(kids[1]);
+    EXPECT_EQ(s.failures(), "b:restart b:restart");
+    s.fall(kids[1]);
+    EXPECT_EQ(s.failures(), "b:escalate boss:stop");
+    EXPECT_TRUE(boss.is_over());
+    for (const auto& kid : kids) EXPECT_TRUE(kid.is_over());
+  }
 }
 
 TEST(supervision_test, RestartsOutsideOfTheWindowDoNotCount) {

@@ -1,6 +1,7 @@
 // Hearing of the ends of others: watches and links.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -275,6 +276,189 @@ TEST(watch_test, ALinkMadeAgainByEachLifeFailsItOnlyOnce) {
   s.failures();
   s.tell(other, [](player&) { throw std::logic_error("for good"); });
   EXPECT_EQ(s.failures(), "other:stop a:restart");
+}
+
+// What an actor keeps about others. It is in no turn.
+std::size_t kept_by(const ref<player>& who) {
+  const detail::cell_extra& x = *who.cell_of().extra_if_any();
+  return x.watchers.size() + x.watched.size();
+}
+
+TEST(watch_test, OneThatLinksAndWatchesManyShortLivesKeepsNone) {
+  stage s;
+  const auto boss = s.enter("boss");
+  std::size_t most = 0;
+  std::vector<ref<player>> here;
+  for (int i = 0; i < 10'000; ++i) {
+    s.tell(boss, [&](player& me) {
+      here.push_back(me.hire("kid"));
+      me.link(here.back());
+      me.hears_of(here.back());
+    });
+    if (here.size() < 10) continue;
+    for (const auto& kid : here) kid.stop();
+    s.run();
+    here.clear();
+    most = std::max(most, kept_by(boss));
+    s.took();
+  }
+  EXPECT_EQ(kept_by(boss), 0U);
+  EXPECT_EQ(most, 0U);
+}
+
+TEST(watch_test, EndsThatNobodyWantsToHearOfAnyMoreAreForgotten) {
+  stage s;
+  const auto a = s.enter("a");
+  for (int i = 0; i < 1000; ++i) {
+    auto end = a.ended();
+    s.run();
+    end.cancel();
+  }
+  EXPECT_LT(kept_by(a), 20U);
+  auto wanted = a.ended();
+  a.stop();
+  s.run();
+  EXPECT_EQ(wanted.get().why, end_reason::stopped);
+}
+
+TEST(watch_test, AWatchThatWasTakenBackIsNotHeardOf) {
+  stage s;
+  const auto w = s.enter("w");
+  const auto a = s.enter("a");
+  s.tell(w, [&](player& me) {
+    me.hears_of(a);
+    EXPECT_TRUE(me.unwatch(a));
+    EXPECT_FALSE(me.unwatch(a));
+  });
+  EXPECT_EQ(kept_by(a), 0U) << "nor kept";
+  s.took();
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a");
+}
+
+TEST(watch_test, AWatchIsTakenBackAlsoWhenTheEndIsOnItsWay) {
+  stage s;
+  const auto w = s.enter("w");
+  const auto a = s.enter("a");
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  s.took();
+  ASSERT_TRUE(w.send(act{[&](player& me) {
+    s.run();  // the other ends, and has told this one
+    ASSERT_TRUE(a.is_over());
+    EXPECT_TRUE(me.unwatch(a));
+  }}));
+  a.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a");
+}
+
+TEST(watch_test, OneWhoseEndWasHeardOfIsNotWatchedAnyMore) {
+  stage s;
+  const auto w = s.enter("w");
+  const auto a = s.enter("a");
+  s.tell(w, [&](player& me) { me.hears_of(a); });
+  a.stop();
+  s.run();
+  s.tell(w, [&](player& me) {
+    EXPECT_FALSE(me.unwatch(a));
+    me.hears_of(a);  // anew: at once
+  });
+  EXPECT_EQ(s.took(), "+w +a a! -a w:a-stopped w:a-stopped");
+}
+
+TEST(watch_test, OnlyTheLinkOfTheLastLifeIsKept) {
+  supervision patient;
+  patient.restarts_max = 1000;
+  stage s(patient);
+  const auto other = s.enter("other");
+  const auto mine = s.enter(part{.name = "mine", .at_start = [&](player& me) { me.link(other); }});
+  s.tell(other, [&](player& me) { me.link(mine); });
+  for (int i = 0; i < 100; ++i) s.fall(mine);
+  EXPECT_EQ(kept_by(other), 2U) << "its own, and that of the other";
+  EXPECT_EQ(kept_by(mine), 2U);
+  s.tell(mine, [&](player& me) { EXPECT_TRUE(me.unlink(other)); });
+  EXPECT_EQ(kept_by(other) + kept_by(mine), 0U);
+}
+
+TEST(watch_test, ALinkIsKeptWhileManyOthersComeAndGo) {
+  stage s(always(directive::stop));
+  const auto other = s.enter("other");
+  const auto mine = s.enter("mine");
+  s.tell(mine, [&](player& me) { me.link(other); });
+  ASSERT_TRUE(mine.send(act{&falls}));
+  while (!mine.is_over()) {
+    // Between any two of its steps others are watched, and those that are gone are forgotten.
+    for (int i = 0; i < 20; ++i) other.ended().cancel();
+    ASSERT_TRUE(s.executor.run_one());
+  }
+  for (int i = 0; i < 20; ++i) other.ended().cancel();
+  s.run();
+  EXPECT_TRUE(other.is_over());
+  EXPECT_EQ(s.failures(), "mine:stop other:stop");
+}
+
+TEST(watch_test, EitherOfTwoMayTakeBackTheirLink) {
+  for (const bool is_the_first : {true, false}) {
+    stage s(always(directive::stop));
+    const auto a = s.enter("a");
+    const auto b = s.enter("b");
+    s.tell(a, [&](player& me) {
+      EXPECT_FALSE(me.unlink(b));
+      me.link(b);
+    });
+    const ref<player>& who = is_the_first ? a : b;
+    const ref<player>& other = is_the_first ? b : a;
+    s.tell(who, [&](player& me) {
+      EXPECT_TRUE(me.unlink(other));
+      EXPECT_FALSE(me.unlink(other));
+    });
+    EXPECT_EQ(kept_by(a) + kept_by(b), 0U);
+    s.fall(a);
+    EXPECT_FALSE(b.is_over());
+    s.fall(b);
+    EXPECT_EQ(s.failures(), "a:stop b:stop");
+  }
+}
+
+TEST(watch_test, AnUnlinkedActorDoesNotFailByAnEndThatIsOnItsWay) {
+  stage s(always(directive::stop));
+  const auto a = s.enter("a");
+  const auto b = s.enter("b");
+  s.tell(a, [&](player& me) { me.link(b); });
+  ASSERT_TRUE(a.send(act{[&](player& me) {
+    s.run();  // the other fails for good, and has told this one
+    ASSERT_TRUE(b.is_over());
+    EXPECT_FALSE(me.unlink(b));
+  }}));
+  ASSERT_TRUE(b.send(act{&falls}));
+  s.run();
+  EXPECT_FALSE(a.is_over());
+  EXPECT_EQ(s.failures(), "b:stop");
+}
+
+TEST(watch_test, ALinkHoldsWhileTheOtherIsBeingMadeAnew) {
+  supervision slow;
+  slow.backoff_first = slow.backoff_max = std::chrono::seconds(10);
+  stage s;
+  const auto patient = s.enter("patient", slow);
+  const auto strict = s.enter("strict", always(directive::stop));
+  const ref<player> other = s.hire(patient, {"other"})[0];
+  const ref<player> mine = s.hire(strict, {"mine"})[0];
+  s.tell(mine, [&](player& me) { me.link(other); });
+  s.fall(other);
+  EXPECT_EQ(s.failures(), "other:restart");
+  s.took();
+  s.fall(mine);  // for good, while the other has no state
+  EXPECT_EQ(s.failures(), "mine:stop") << "nothing that has no state fails";
+  EXPECT_EQ(s.took(), "mine! -mine");
+  s.advance(std::chrono::seconds(10));
+  EXPECT_EQ(s.failures(), "other:restart") << "it hears of it when it is there again";
+  EXPECT_EQ(s.took(), "+other other! -other");
+  s.advance(std::chrono::seconds(10));
+  EXPECT_EQ(s.took(), "+other");
+  EXPECT_EQ(s.failures(), "") << "and only once";
+  EXPECT_EQ(s.system.stats().restarts, 2U);
 }
 
 // ---- with threads

@@ -17,46 +17,44 @@
 
 namespace sluice::detail {
 
-void watch_end(cell& other, unique_function<void(const actor_end&)> tell,
-               std::stop_token life = {});
-void link_cells(cell& mine, cell& other);  // in the turn of the first
+// Who wants to hear of an end, and for how long.
+struct watch_terms {
+  std::stop_token life{};
+  cell* by = nullptr;  // what is told holds it
+  watcher::kind what = watcher::kind::other;
+};
+void watch_end(cell& other, unique_function<void(const actor_end&)> tell, watch_terms terms = {});
+// In the turn of the first.
+void link_cells(cell& mine, cell& other);
+bool unlink_cells(cell& mine, cell& other);
+void drop_links(cell& mine);  // that it has made in this life
+std::uint64_t begin_watch(cell& mine, cell& other);
+bool end_watch(cell& mine, std::uint64_t number);  // false: it was given up
+bool unwatch_cell(cell& mine, cell& other);
 status put_aside(cell& c, envelope& e);
 bool has_stash_room(cell& c);
 void unstash_all_of(cell& c);
 void become_in(cell& c, std::unique_ptr<behaviour> how);
+void become_stacked_in(cell& c, std::unique_ptr<behaviour> how);
 void unbecome_in(cell& c);
 
 // ---- messages that do not count
 
 template <class A, class M>
 void send_free(cell& to, M m) {
-  static_assert(A::takes::template contains<M>, "this actor does not take such a message");
-  (void)to.send_uncounted(*make_envelope<letter<M>>(*ops_for<A, M>.sent, std::move(m)));
+  (void)to.send_uncounted(*make_envelope<letter<M>>(*ops_of<A, M>().sent, std::move(m)));
 }
 
 template <class A, class M>
 status stash_in(cell& c, M m) {
-  static_assert(A::takes::template contains<M>, "this actor does not take such a message");
   if (!has_stash_room(c)) return status::full;
-  return put_aside(c, *make_envelope<letter<M>>(*ops_for<A, M>.sent, std::move(m)));
+  return put_aside(c, *make_envelope<letter<M>>(*ops_of<A, M>().sent, std::move(m)));
 }
 template <class A, class M>
 status stash_in(cell& c, M m, responder<reply_of<M>> to) {
-  static_assert(A::takes::template contains<M>, "this actor does not take such a message");
   if (!has_stash_room(c)) return status::full;
   return put_aside(
-      c, *make_envelope<request_letter<M>>(*ops_for<A, M>.asked, std::move(m), std::move(to)));
-}
-
-template <class A, class M>
-status forward_to(cell& other, M m, responder<reply_of<M>> to) {
-  static_assert(A::takes::template contains<M>, "this actor does not take such a message");
-  auto* const l =
-      make_envelope<request_letter<M>>(*ops_for<A, M>.asked, std::move(m), std::move(to));
-  const wait_limits none;
-  const status how = other.send(*l, &none);
-  if (!how && how != status::dropped) refuse(*l, other, how);
-  return how;
+      c, *make_envelope<request_letter<M>>(*ops_of<A, M>().asked, std::move(m), std::move(to)));
 }
 
 // ---- later
@@ -76,7 +74,7 @@ class due final : public envelope {
     const used_up after(self);
     if (!c.cancel_call(self.number_)) return;
     dispatch<A, M>::handle(
-        c, *make_envelope<letter<M>>(*ops_for<A, M>.sent, std::move(self.message_)));
+        c, *make_envelope<letter<M>>(*ops_of<A, M>().sent, std::move(self.message_)));
   }
   static void drop(envelope& e, const cell&, loss) noexcept { free_envelope(static_cast<due&>(e)); }
   static void refuse(envelope& e, const std::exception_ptr&) noexcept {
@@ -93,7 +91,6 @@ class due final : public envelope {
 
 template <class A, class M>
 std::uint64_t send_later(cell& c, std::chrono::nanoseconds wait, M m) {
-  static_assert(A::takes::template contains<M>, "this actor does not take such a message");
   return c.call_after(wait, [&c, m = std::move(m)](std::uint64_t number) mutable {
     (void)c.send_uncounted(*make_envelope<due<A, M>>(number, std::move(m)));
   });
@@ -130,7 +127,7 @@ class ticker {
     free_envelope(static_cast<tick&>(e));
     from->waits_ = false;
     if (!c.is_timed(from->number)) return;  // cancelled while it waited
-    dispatch<A, M>::handle(c, *make_envelope<letter<M>>(*ops_for<A, M>.sent, M(from->message_)));
+    dispatch<A, M>::handle(c, *make_envelope<letter<M>>(*ops_of<A, M>().sent, M(from->message_)));
   }
   static void drop(envelope& e, const cell&, loss) noexcept {
     free_envelope(static_cast<tick&>(e));
@@ -168,19 +165,26 @@ struct detached {
 };
 
 // Makes a message from something that has happened, in the actor's turn: what makes it may use the
-// actor's state. If it throws, the actor fails. Not for an actor that was made anew since.
-template <class A, class Make, class... From>
-void make_in_turn(cell& to, const std::stop_token& life, Make make, From... from) {
-  (void)to.call(
-      [held = cell_ptr(&to), life, make = std::move(make), ... from = std::move(from)]() mutable {
-        if (life.stop_requested()) return;
-        try {
-          auto m = make(std::move(from)...);
-          send_free<A, decltype(m)>(*held, std::move(m));
-        } catch (...) {
-          held->fail(std::current_exception());
-        }
-      });
+// actor's state. If it throws, the actor fails. Not for an actor that was made anew since, nor if
+// it `is_wanted` no more.
+template <class A, class Wanted, class Make, class... From>
+requires std::is_invocable_r_v<bool, Wanted&>
+void make_in_turn(cell& to, const std::stop_token& life, Wanted is_wanted, Make make,
+                  From... from) {
+  (void)to.call([held = cell_ptr(&to), life, is_wanted, make = std::move(make),
+                 ... from = std::move(from)]() mutable {
+    if (life.stop_requested() || !is_wanted()) return;
+    try {
+      auto m = make(std::move(from)...);
+      send_free<A, decltype(m)>(*held, std::move(m));
+    } catch (...) {
+      held->fail(std::current_exception());
+    }
+  });
+}
+
+inline bool always() noexcept {
+  return true;
 }
 
 template <class A, class T, class Make, class Fails>
@@ -189,9 +193,9 @@ detached pipe_to(cell_ptr to, std::stop_token life, future<T> f, Make make, Fail
   try {
     if constexpr (std::is_void_v<T>) {
       co_await std::move(f);
-      make_in_turn<A>(*to, life, std::move(make));
+      make_in_turn<A>(*to, life, always, std::move(make));
     } else {
-      make_in_turn<A>(*to, life, std::move(make), co_await std::move(f));
+      make_in_turn<A>(*to, life, always, std::move(make), co_await std::move(f));
     }
   } catch (...) {
     error = std::current_exception();
@@ -203,7 +207,7 @@ detached pipe_to(cell_ptr to, std::stop_token life, future<T> f, Make make, Fail
       if (!life.stop_requested()) to->fail(error);
     });
   } else {
-    make_in_turn<A>(*to, life, std::move(fails), error);
+    make_in_turn<A>(*to, life, always, std::move(fails), error);
   }
 }
 
@@ -238,16 +242,17 @@ class behaviour_of<messages<Ms...>, Handlers...> final : public behaviour {
  private:
   template <class M>
   static void handle(behaviour& self, cell& c, envelope& e) {
+    const behaviour_use in_use(self);
     auto& hs = static_cast<behaviour_of&>(self).handlers_;
     if (e.is_request) {
       auto& l = static_cast<request_letter<M>&>(e);
       const used_up after(l);
-      call_handler(c, hs, l.message, l.to);
+      call_handler(c, hs, l.message, l.to, in_use);
     } else {
       auto& l = static_cast<letter<M>&>(e);
       const used_up after(l);
       responder<reply_of<M>> nobody;
-      call_handler(c, hs, l.message, nobody);
+      call_handler(c, hs, l.message, nobody, in_use);
     }
   }
   template <class M>

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "sluice/actor/detail/cell_extra.hpp"
+#include "sluice/actor/detail/in_turn.hpp"
 #include "sluice/actor/detail/room_wait.hpp"
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/actor/detail/told_wait.hpp"
+#include "sluice/actor/detail/typed_cell.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/base/per_thread.hpp"
 #include "sluice/base/seam.hpp"
@@ -17,7 +19,7 @@ namespace sluice::detail {
 namespace {
 
 constinit thread_local cell* current_cell = nullptr;
-constinit thread_local const in_turn* innermost = nullptr;
+constinit thread_local in_turn* innermost = nullptr;
 
 // What this thread is in the middle of handling, where somebody observes it.
 struct handling {
@@ -28,10 +30,12 @@ constinit thread_local handling current_handling{};
 
 }  // namespace
 
-in_turn::in_turn(cell& c) noexcept : of(c), around(std::exchange(innermost, this)) {
+in_turn::in_turn(cell& c) noexcept
+    : of(c), around(std::exchange(innermost, this)), before_(observe_sleep(this)) {
   current_cell = &c;
 }
 in_turn::~in_turn() {
+  observe_sleep(before_);
   innermost = around;
   current_cell = around == nullptr ? nullptr : &around->of;
 }
@@ -41,6 +45,12 @@ bool cell::is_in_turn_here() const noexcept {
     if (&at->of == this) return true;
   }
   return false;
+}
+
+bool cell::lets_wait(status how) const noexcept {
+  if (how != status::full || overflow_ != overflow::block) return false;
+  if (current_cell == nullptr) return true;
+  return is_under_construction(*current_cell) ? !is_in_turn_here() : current_cell != this;
 }
 
 cell* cell::current() noexcept {
@@ -64,9 +74,13 @@ cell::cell(system_core& system, cell* parent, executor& on, const actor_options&
         "a mailbox that does not run messages on the sender's thread (caller_runs)");
   // Those that drop what is inside must find it there.
   takes_all_ = overflow_ != overflow::drop_oldest && overflow_ != overflow::latest;
+  if (parent != nullptr) system.add_ref();
 }
 
-cell::~cell() = default;
+cell::~cell() {
+  extra_.reset();  // what it has may look at the system
+  if (parent_ != nullptr) system_.release();
+}
 
 cell_extra& cell::extra() {
   if (extra_ == nullptr) extra_ = std::make_unique<cell_extra>();
@@ -99,13 +113,14 @@ std::size_t cell::waiting() const noexcept {
 // ---- in
 
 void cell::append(envelope& e) noexcept {
+  if (e.ops->in_lane == lane::normal && takes_all_) return lanes_[1].push_back_linked(e);
   lanes_[static_cast<std::size_t>(e.ops->in_lane)].push_back(e);
   if (e.ops->in_lane == lane::urgent) poked_.store(true, relaxed);  // read again under guard_
 }
 
 cell::offered cell::offer(envelope& e) noexcept {
   if (closed_) return {status::closed, false, nullptr};
-  if (!has_room() || !room_.empty()) [[unlikely]]
+  if (!room_.empty() || !has_room()) [[unlikely]]
     return offer_when_full(e);
   ++counted_;
   append(e);
@@ -117,10 +132,12 @@ cell::offered cell::offer_when_full(envelope& e) noexcept {
   if (overflow_ != overflow::drop_oldest && overflow_ != overflow::latest) {
     return {status::full, false, nullptr};
   }
-  // What does not count against the bound is not dropped for what does.
+  // Nothing is dropped for what is in a lower lane, and what does not count against the bound is
+  // not dropped for what does.
   envelope_list passed;
   envelope* victim = nullptr;
-  for (const lane from : {lane::normal, lane::low, lane::urgent}) {
+  for (const lane from : {lane::low, lane::normal, lane::urgent}) {
+    if (from < e.ops->in_lane) break;  // urgent is the least
     envelope_list& list = lanes_[static_cast<std::size_t>(from)];
     if (overflow_ == overflow::latest) {
       victim = list.pop_last_counted();
@@ -172,13 +189,19 @@ status cell::sent_slowly(envelope& e, status::code how, envelope* victim,
   }
   if (how != status::closed) return how;
   if (comes_back_) {
-    if (const cell_ptr next = successor()) return next->send(e, limits);
+    status found = status::ok;
+    if (const cell_ptr next = successor_within(limits, found)) return next->send(e, limits);
+    if (!found) return found;
   }
   if (!e.is_tried) system_.lost(*this, e, loss::ended);
   return how;
 }
 
 cell_ptr cell::successor() {
+  return {};
+}
+
+cell_ptr cell::successor_within(const wait_limits*, status&) {
   return {};
 }
 
@@ -189,13 +212,14 @@ bool cell::pass_on(envelope& e) {
   return true;
 }
 
-cell_ptr cell::successor_if_closed() {
+cell_ptr cell::successor_if_closed(status& how) {
+  how = status::ok;
   if (!comes_back_) return {};
   {
     const std::lock_guard hold(guard_);
     if (!closed_) return {};
   }
-  return successor();
+  return successor_within(nullptr, how);
 }
 
 bool cell::send_uncounted(envelope& e) noexcept {
@@ -223,11 +247,20 @@ bool cell::send_uncounted(envelope& e) noexcept {
 }
 
 bool cell::post(work& item) noexcept {
+  return bring(control_, item);
+}
+
+// It has had its token from there.
+bool cell::resume(work& item) noexcept {
+  return bring(extra_->resumed, item);
+}
+
+bool cell::bring(intrusive_list<work>& to, work& item) noexcept {
   bool must = false;
   {
     const std::lock_guard hold(guard_);
     if (over_.load(relaxed)) return false;  // written under the guard
-    control_.push_back(item);
+    to.push_back(item);
     poked_.store(true, relaxed);  // read again under the guard
     must = must_post();
   }
@@ -249,14 +282,6 @@ void cell::lose(envelope& e, loss why) noexcept {
 
 void cell::note_lost(const envelope& e) const noexcept {
   system_.lost(*this, e, loss::ended);
-}
-
-void cell::retire_behaviour() {
-  cell_extra& x = extra();
-  // Kept until the handler that asks for it has returned: it may be one of its own.
-  x.old_behaviours.push_back(std::move(x.behaviours.back()));
-  x.behaviours.pop_back();
-  behaves_ = !x.behaviours.empty();
 }
 
 // ---- senders that wait
@@ -287,12 +312,8 @@ enlisted room_wait::enlist(waiter& who) noexcept {
   cell::offered o;
   {
     const std::lock_guard hold(to_.guard_);
-    // Either the turn sees that somebody wants room when it has begun the next message, or that
-    // message is seen here. A turn that found the mailbox half full fences for each message; for
-    // another one the sender pays, and much more: that interrupts every processor.
-    to_.wanted_room_.store(true, seq_cst);
-    if (!to_.fences_) seam::heavy_barrier();
-    to_.begun_seen_ = to_.begun_.load(seq_cst);
+    // The turn may not have seen this when it begins the next message, nor that be seen here. Then
+    // it is seen, under the guard, before the turn ends or its thread falls asleep.
     o = to_.offer(letter_);
     if (o.how == status::full) {
       place_.letter = &letter_;
@@ -300,7 +321,6 @@ enlisted room_wait::enlist(waiter& who) noexcept {
       to_.wanted_room_.store(!to_.room_.empty(), relaxed);
       return joined;
     }
-    to_.wanted_room_.store(!to_.room_.empty(), relaxed);
   }
   (void)settle(o);
   return enlisted::finished;
@@ -315,8 +335,12 @@ void room_wait::retract() noexcept {
 void cell::let_in() noexcept {
   wake_batch wakes;
   const std::lock_guard hold(guard_);
+  if (!room_.empty()) let_in(wakes);
+}
+
+void cell::let_in(wake_batch& wakes) noexcept {
   begun_seen_ = begun_.load(relaxed);  // this turn's own
-  while (has_room()) {
+  while (counted_ - begun_seen_ < capacity_) {
     auto* const first = claim_front<room_node>(room_);
     if (first == nullptr) break;
     ++counted_;
@@ -368,12 +392,25 @@ void cell::run() noexcept {
 }
 
 void cell::turn() noexcept {
-  const in_turn here(*this);
+  take_turn();
+  // In no turn any more: another thread may end it now, while this one falls asleep on its way out.
+  if (!has_something_to_tell()) return leave();
+  let_in();
+  if (parent_ == nullptr) {
+    system_.ended().set();
+  } else {
+    (void)parent_->post(*this);  // it lives as long as its children
+  }
+}
+
+void cell::take_turn() noexcept {
+  in_turn here(*this);
   if (mode_ != mode::running) [[unlikely]]
     follow_parent();
+  std::uint32_t resumptions = per_turn_;
   for (std::uint32_t left = per_turn_;;) {
     if (poked_.load(relaxed)) [[unlikely]]
-      attend();
+      attend(resumptions);
     if (has_something_to_tell()) [[unlikely]]
       break;
     if (extra_ != nullptr && !held_ && grant_floor()) continue;
@@ -385,33 +422,35 @@ void cell::turn() noexcept {
       continue;
     }
     --left;
-    begin(*e);
+    begin(*e, here);
     handle(*e);
-    if (extra_ != nullptr && tasks_ == 0) extra_->old_behaviours.clear();
-  }
-  if (!has_something_to_tell()) return leave();
-  if (parent_ == nullptr) {
-    system_.ended().set();
-  } else {
-    (void)parent_->post(*this);  // it lives as long as its children
   }
 }
 
-// What control_ has, as long as there is any. From what it does the actor may have to tell its
-// parent something: then the rest is for later.
-void cell::attend() noexcept {
+// Orders, as long as there are any, and so many coroutines that go on. From what it does the actor
+// may have to tell its parent something: then the rest is for later.
+void cell::attend(std::uint32_t& resumptions) noexcept {
   while (!has_something_to_tell()) {
     work* item = nullptr;
     {
       const std::lock_guard hold(guard_);
-      if (control_.empty()) {
-        poked_.store(!lanes_[0].empty(), relaxed);
+      if (!control_.empty()) {
+        item = &control_.pop_front();
+      } else if (resumptions > 0 && has_resumed()) {
+        item = &extra_->resumed.pop_front();
+        --resumptions;
+      } else {
+        poked_.store(!lanes_[0].empty() || has_resumed(), relaxed);
         return;
       }
-      item = &control_.pop_front();
     }
     item->run();
   }
+}
+
+// Under guard_.
+bool cell::has_resumed() const noexcept {
+  return extra_ != nullptr && !extra_->resumed.empty();
 }
 
 bool cell::grant_floor() noexcept {
@@ -429,10 +468,9 @@ envelope* cell::next() noexcept {
     if (urgent != nullptr) return urgent;
   }
   if (!is_fair_turn) {
-    if (envelope* const e = taken_.pop_front()) return e;
+    if (envelope* const e = taken_.pop_linked()) return e;
   }
   const std::lock_guard hold(guard_);
-  fences_ = counted_ - begun_.load(relaxed) >= capacity_ / 2;
   if (is_fair_turn) {
     if (envelope* const low = lanes_[2].pop_front()) return low;
     if (envelope* const e = taken_.pop_front()) return e;
@@ -441,23 +479,19 @@ envelope* cell::next() noexcept {
   if (!lanes_[1].empty()) {
     if (!takes_all_) return lanes_[1].pop_front();
     taken_.prepend(lanes_[1]);
-    return taken_.pop_front();
+    return taken_.pop_linked();
   }
   if (envelope* const low = lanes_[2].pop_front()) return low;
   return lanes_[0].pop_front();
 }
 
-void cell::begin(envelope& e) noexcept {
+void cell::begin(envelope& e, in_turn& here) noexcept {
   if (!e.is_counted) return;
   const std::uint32_t now = begun_.load(relaxed) + 1;
-  if (fences_) {
-    begun_.store(now, seq_cst);  // and a full fence: pairs with that of a sender about to wait
-  } else {
-    begun_.store(now, sluice::release);  // release: pairs with the acquire in has_room
-    seam::light_barrier();               // pairs with the heavy one of such a sender
-  }
-  if (wanted_room_.load(seq_cst)) [[unlikely]]
-    let_in();
+  begun_.store(now, sluice::release);  // release: pairs with the acquire in has_room
+  // relaxed: one that is overlooked here is seen under the guard, at the latest when the turn ends.
+  if (wanted_room_.load(relaxed)) [[unlikely]]
+    here.room_for_one(now, std::max(capacity_ / 16, 1U));
 }
 
 void cell::handle(envelope& e) noexcept {
@@ -483,10 +517,13 @@ void cell::handle(envelope& e) noexcept {
 }
 
 void cell::leave() noexcept {
+  wake_batch wakes;
   {
     const std::lock_guard hold(guard_);
+    if (!room_.empty()) [[unlikely]]
+      let_in(wakes);
     const bool has_more =
-        !control_.empty() ||
+        !control_.empty() || has_resumed() ||
         (may_take() && ((drains_ && tasks_ == 0) || !taken_.empty() || has_messages()));
     if (!has_more) {
       scheduled_ = false;

@@ -12,11 +12,12 @@
 //                                         sets mode_ and posts it
 // So one hook is enough, and no message about life and death is ever allocated.
 //
-// Three lists bring work in, all under guard_: the lanes (messages), `control_` (resumptions of its
-// coroutines, orders about its life: never bounded, never refused), and `room_` (senders that
-// wait). In its turn it first does what control_ has, then messages. It takes them out of a lane
-// all at once; `begun_` says how many of those that were counted in have been begun, so that the
-// bound is exact although the lock is not taken for each.
+// Four lists bring work in, all under guard_: the lanes (messages), `control_` (orders about its
+// life: never bounded, never refused), `extra_->resumed` (coroutines of its handlers that go on),
+// and `room_` (senders that wait). In its turn it does all that control_ has, as many resumptions
+// as messages at most, so that a coroutine that yields again and again does not keep the thread,
+// and messages. It takes them out of a lane all at once; `begun_` says how many of those that were
+// counted in have been begun, so that the bound is exact although the lock is not taken for each.
 //
 // Refs count the cell, not the actor: the state dies when the actor ends, the cell with its last
 // ref. A living actor counts as one.
@@ -32,6 +33,7 @@
 
 #include "sluice/actor/actor_end.hpp"
 #include "sluice/actor/actor_options.hpp"
+#include "sluice/actor/detail/cell_parts.hpp"
 #include "sluice/actor/detail/envelope.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/unique_function.hpp"
@@ -46,54 +48,8 @@ class cell_extra;
 class room_wait;
 class cell;
 class cell_ptr;
-
-// Its place in the list of its parent's children.
-class child_hook : public list_hook {
- protected:
-  child_hook() = default;
-  ~child_hook() = default;
-};
-
-// A function that is run in the actor's turn.
-class control_call final : public work {
- public:
-  explicit control_call(unique_function<void()> f) noexcept : f_(std::move(f)) {}
-  void run() noexcept override {
-    unique_function<void()> f = std::move(f_);
-    delete this;
-    f();
-  }
-  void discard() noexcept { delete this; }
-
- private:
-  unique_function<void()> f_;
-};
-
-// A sender that waits for room.
-class room_node final : public wait_node {
- public:
-  envelope* letter = nullptr;
-  status::code how = status::ok;  // once it is claimed: ok or closed
-};
-
-// The message that a handler is on, for the observer.
-struct message_mark {
-  std::string_view type{};
-  std::uint64_t note = 0;
-};
-
-enum class stop_how : std::uint8_t { now, drain };
-
-// Marks this thread as in the turn of a cell, and around that perhaps of the one that spawns it.
-class in_turn {
- public:
-  explicit in_turn(cell& c) noexcept;
-  in_turn(const in_turn&) = delete;
-  in_turn& operator=(const in_turn&) = delete;
-  ~in_turn();
-  cell& of;
-  const in_turn* const around;
-};
+class in_turn;
+class place_line;
 
 class cell : public work, private child_hook {
  public:
@@ -124,6 +80,8 @@ class cell : public work, private child_hook {
   bool send_uncounted(envelope& e) noexcept;
   // False: the actor has ended; nothing happens.
   bool post(work& item) noexcept;
+  // The same for a coroutine of a handler.
+  bool resume(work& item) noexcept;
   bool call(unique_function<void()> f);
   void request_stop(stop_how how) noexcept;
 
@@ -160,6 +118,9 @@ class cell : public work, private child_hook {
   cell_extra& extra();
   cell_extra* extra_if_any() const noexcept { return extra_.get(); }
   void fail(std::exception_ptr why) noexcept;
+  // For a reason that is not its own: one that is just being made anew fails when it is there
+  // again.
+  void fail_once_there(std::exception_ptr why) noexcept;
   // Coroutines of handlers. One that has the floor keeps the next message out.
   void task_began() noexcept { ++tasks_; }
   void task_ended() noexcept;
@@ -175,16 +136,17 @@ class cell : public work, private child_hook {
   std::vector<cell*> children() const;  // with a reference each; any thread
   bool is_behaving() const noexcept { return behaves_; }
   void set_behaving(bool b) noexcept { behaves_ = b; }
-  void retire_behaviour();  // the last of them: it may be the one that runs
-  // A send that said so may wait for room.
-  bool lets_wait(status how) const noexcept {
-    return how == status::full && overflow_ == overflow::block && !is_in_turn_here();
-  }
+  // A coroutine whose send said so may wait for room: it holds up no thread, and so no turn but the
+  // one that it is in itself, or the one that makes its actor.
+  bool lets_wait(status how) const noexcept;
   void note_lost(const envelope& e) const noexcept;
   // For a letter that waited for room when the actor ended: the successor's, beyond the bound.
   // False: there is none; the letter is still the caller's.
   bool pass_on(envelope& e);
-  cell_ptr successor_if_closed();
+  // Empty: it takes messages, or there is none; or `how` says full: there is no place for one.
+  cell_ptr successor_if_closed(status& how);
+  // Where a coroutine waits for that. Null: it does not come back.
+  virtual place_line* places() noexcept { return nullptr; }
   // Runs it in this actor's turn, after so long, unless the actor ends, is made anew or cancels it.
   // It gets the number that is given here, which stands for it until it is cancelled: also by the
   // call itself.
@@ -230,6 +192,9 @@ class cell : public work, private child_hook {
   // Of one that `comes_back`, once it takes nothing any more: who takes its messages now. Any
   // thread. Empty: nobody, and never again.
   virtual cell_ptr successor();
+  // The same where a new one may have to wait for room in memory; null limits: it does not. Empty:
+  // `how` says why, or ok if there is nobody.
+  virtual cell_ptr successor_within(const wait_limits* limits, status& how);
   // For the constructor: what is sent to one that has ended goes to its successor; and it may be
   // sent to before begin_life.
   void come_back() noexcept { comes_back_ = scheduled_ = true; }
@@ -242,6 +207,7 @@ class cell : public work, private child_hook {
   static cell& of(child_hook& h) noexcept { return static_cast<cell&>(h); }
   child_hook& sibling() noexcept { return *this; }
   friend class sluice::detail::room_wait;
+  friend class sluice::detail::in_turn;
   static constexpr std::uint32_t fair_turn = 32;
 
   struct offered {
@@ -268,17 +234,21 @@ class cell : public work, private child_hook {
 
   void run() noexcept override;
   void turn() noexcept;
+  void take_turn() noexcept;
   bool has_something_to_tell() const noexcept {
     return mode_ == mode::failed || mode_ == mode::retired || mode_ == mode::renewed ||
            mode_ == mode::over;
   }
   bool grant_floor() noexcept;
   bool may_take() const noexcept { return mode_ == mode::running && !held_; }
-  void attend() noexcept;
+  void attend(std::uint32_t& resumptions) noexcept;
+  bool has_resumed() const noexcept;
+  bool bring(intrusive_list<work>& to, work& item) noexcept;
   envelope* next() noexcept;
-  void begin(envelope& e) noexcept;
+  void begin(envelope& e, in_turn& here) noexcept;
   void handle(envelope& e) noexcept;
-  void let_in() noexcept;  // senders that wait for room
+  void let_in() noexcept;  // senders that wait for room, as many as there is room for
+  void let_in(wake_batch& wakes) noexcept;
   void leave() noexcept;
   // A parent's, when a child's turn to speak has come.
   void hear(cell& child) noexcept;
@@ -338,8 +308,7 @@ class cell : public work, private child_hook {
   // Counted messages that were begun. Written by the turn alone; senders read it when it looks
   // full.
   atomic<std::uint32_t> begun_{0};
-  atomic<bool> poked_{false};        // control_ or the urgent lane has something
-  bool fences_ = false;              // for each message it begins; written under guard_
+  atomic<bool> poked_{false};        // control_, resumed or the urgent lane has something
   atomic<bool> wanted_room_{false};  // room_ has something
   mode mode_ = mode::running;
   bool held_ = false;     // a coroutine keeps the next message out

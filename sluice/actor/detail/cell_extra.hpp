@@ -2,7 +2,7 @@
 
 // What few actors have: a name, children that failed, coroutines, a stash, timers. Made when it is
 // first needed, so that the others do not pay for it. The actor's own turn alone touches it, but
-// for what is constant.
+// for what is constant and for what the cell's guard protects.
 
 #include <chrono>
 #include <cstdint>
@@ -35,13 +35,16 @@ struct restart_round {
 
 // Somebody to be told of its end, as long as he wants to hear it.
 struct watcher {
-  enum class kind : std::uint8_t { lasting, of_this_life };  // the latter: gone at a restart
+  enum class kind : std::uint8_t { other, watch, link };
   unique_function<void(const actor_end&)> tell;
-  std::stop_token life;
-  kind how_long;
+  std::stop_token life{};  // requested: it is not told
+  cell* by = nullptr;      // the actor that watches or is linked; `tell` holds it
+  kind what = kind::other;
+  bool is_of_this_life = false;  // gone at a restart
 };
 
-// Handlers that `become` has put in the place of others.
+// Handlers that `become` has put in the place of others. It lives as long as the actor is that, and
+// as long as one of its handlers runs or is suspended.
 class behaviour {
  public:
   behaviour() = default;
@@ -51,6 +54,28 @@ class behaviour {
   // By the number of the message in the actor's list; null: the actor's own handler.
   using handler = void (*)(behaviour& self, cell& to, envelope& e);
   virtual handler find(std::size_t message) const noexcept = 0;
+
+  static constexpr std::size_t stacked_max = 64;
+  static void retire_last(std::vector<std::unique_ptr<behaviour>>& all) noexcept;
+
+ private:
+  friend class behaviour_use;
+  std::uint32_t users_ = 0;
+  bool is_retired_ = false;
+};
+
+// Keeps one, for a handler of it; in the actor's turn.
+class behaviour_use {
+ public:
+  explicit behaviour_use(behaviour& of) noexcept : of_(&of) { ++of.users_; }
+  behaviour_use(const behaviour_use& other) noexcept : behaviour_use(*other.of_) {}
+  behaviour_use& operator=(const behaviour_use&) = delete;
+  ~behaviour_use() {
+    if (--of_->users_ == 0 && of_->is_retired_) delete of_;
+  }
+
+ private:
+  behaviour* const of_;
 };
 
 class cell_extra {
@@ -65,11 +90,16 @@ class cell_extra {
   std::exception_ptr error{};
   end_reason reason = end_reason::stopped;
   std::vector<watcher> watchers{};
+  std::uint32_t ended_links = 0;                // in watchers, of actors that are over
+  std::map<std::uint64_t, cell_ptr> watched{};  // by this one, and not heard of
+  std::uint64_t last_watch = 0;
+  std::exception_ptr fails_anew{};  // what it fails with when it has been made anew
 
   // Its coroutines.
   std::stop_source stop{std::nostopstate};
   std::stop_token token{};
-  intrusive_list<work> floor{};  // those that want to go on, when nobody keeps messages out
+  intrusive_list<work> resumed{};  // those that go on; protected by the cell's guard
+  intrusive_list<work> floor{};    // those that want to go on, when nobody keeps messages out
 
   // Its children.
   std::optional<restart_round> round{};
@@ -85,7 +115,6 @@ class cell_extra {
   envelope_list stash{};
   std::uint32_t stashed = 0;
   std::vector<std::unique_ptr<behaviour>> behaviours{};
-  std::vector<std::unique_ptr<behaviour>> old_behaviours{};  // of which a handler may still run
   std::map<std::uint64_t, std::stop_source> timers{};
   std::uint64_t last_timer = 0;
 };

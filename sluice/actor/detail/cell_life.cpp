@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "sluice/actor/actor_error.hpp"
+#include "sluice/actor/detail/become.hpp"
 #include "sluice/actor/detail/cell.hpp"
 #include "sluice/actor/detail/cell_extra.hpp"
+#include "sluice/actor/detail/in_turn.hpp"
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/future/timers.hpp"
@@ -99,12 +101,23 @@ void cell::begin_renew() noexcept {
   } catch (...) {
     fail(std::current_exception());
   }
+  const std::exception_ptr owed = std::exchange(extra().fails_anew, nullptr);
+  if (owed == nullptr || mode_ != mode::renewed) return;
+  system_.restarted(*this);
+  mode_ = mode::running;
+  fail(owed);
+}
+
+void cell::fail_once_there(std::exception_ptr why) noexcept {
+  if (mode_ != mode::retiring && mode_ != mode::cooling) return fail(std::move(why));
+  extra().fails_anew = std::move(why);
 }
 
 void cell::fail(std::exception_ptr why) noexcept {
   if (mode_ != mode::running) {
-    // It ends already; nobody has to decide any more.
-    return system_.failed(*this, why, directive::stop);
+    // It ends, or is made anew, already; nobody has to decide any more.
+    const bool comes_again = mode_ == mode::retiring;
+    return system_.failed(*this, why, comes_again ? directive::restart : directive::stop);
   }
   extra().error = std::move(why);
   mode_ = mode::failed;
@@ -181,6 +194,7 @@ void cell::stop_tasks() noexcept {
   if (extra_ == nullptr) return;
   extra_->round.reset();  // its children end along with it
   extra_->failed.clear();
+  extra_->watched.clear();
   if (extra_->stop.stop_possible()) extra_->stop.request_stop();
   std::map<std::uint64_t, std::stop_source> timers = std::exchange(extra_->timers, {});
   for (auto& [number, timer] : timers) timer.request_stop();
@@ -225,12 +239,9 @@ void cell::finish_state() noexcept {
   stop_tasks();  // timers that the last handlers have started
   extra_->stop = std::stop_source(std::nostopstate);
   extra_->token = {};
-  extra_->behaviours.clear();
+  while (!extra_->behaviours.empty()) behaviour::retire_last(extra_->behaviours);
   behaves_ = false;
-  if (mode_ == mode::retiring) {
-    std::erase_if(extra_->watchers,
-                  [](const watcher& w) { return w.how_long == watcher::kind::of_this_life; });
-  }
+  if (mode_ == mode::retiring) drop_links(*this);
   extra_->restarts.clear();  // a supervisor that is made anew begins to count anew
   extra_->stashed = 0;
   taken_.prepend(extra_->stash);
@@ -272,16 +283,13 @@ actor_end cell::how_it_ended() const {
 
 void cell::lose_messages() noexcept {
   while (envelope* const e = taken_.pop_front()) lose(*e, loss::ended);
-  for (envelope_list& lane : lanes_) {
-    for (;;) {
-      envelope* e = nullptr;
-      {
-        const std::lock_guard hold(guard_);
-        e = lane.pop_front();
-      }
-      if (e == nullptr) break;
-      lose(*e, loss::ended);
-    }
+  envelope_list lanes[3];
+  {
+    const std::lock_guard hold(guard_);
+    std::swap(lanes, lanes_);
+  }
+  for (envelope_list& lane : lanes) {
+    while (envelope* const e = lane.pop_front()) lose(*e, loss::ended);
   }
 }
 

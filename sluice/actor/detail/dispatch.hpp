@@ -4,6 +4,7 @@
 // what it returns.
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -41,8 +42,8 @@ actor_error::reason reason_of(status how) noexcept;
 
 // One that did not get into the mailbox: the asker hears why.
 template <class M>
-void refuse(request_letter<M>& l, const cell& to, status how) noexcept {
-  l.to.fail(std::make_exception_ptr(actor_error(reason_of(how), to.name(), type_name<M>())));
+void refuse(request_letter<M>& l, const std::string& by, status how) noexcept {
+  l.to.fail(std::make_exception_ptr(actor_error(reason_of(how), by, type_name<M>())));
   free_envelope(l);
 }
 
@@ -95,19 +96,30 @@ void answer_with(responder<Reply>& to, Value&& make) {
   }
 }
 
-// Calls the handler. `to` answers nobody when the message was only sent.
-template <class H, class M>
-void call_handler(cell& c, H& h, M& m, responder<reply_of<M>>& to) {
+// What a handler of the actor itself needs to be kept: it ends before the actor does.
+struct always_there {};
+
+// Calls the handler. `to` answers nobody when the message was only sent. `keeps` what it is in, for
+// as long as it runs.
+template <class H, class M, class Keeps = always_there>
+void call_handler(cell& c, H& h, M& m, responder<reply_of<M>>& to, const Keeps& keeps = {}) {
   using reply = reply_of<M>;
   if constexpr (takes_responder<H, M>) {
-    h.on(std::move(m), std::move(to));
+    using given = decltype(h.on(std::move(m), std::move(to)));
+    if constexpr (gives_task<given>) {
+      static_assert(std::is_void_v<typename given::value_type>,
+                    "a handler that takes a responder answers through that");
+      run_task(c, h, std::move(m), std::move(to), keeps);
+    } else {
+      h.on(std::move(m), std::move(to));
+    }
   } else {
     using given = decltype(h.on(std::move(m)));
     if constexpr (gives_task<given>) {
       static_assert(
           std::is_void_v<reply> || std::is_convertible_v<typename given::value_type, reply>,
           "the handler of a request must give its reply");
-      run_task(c, h, std::move(m), std::move(to));
+      run_task(c, h, std::move(m), std::move(to), keeps);
     } else if constexpr (gives_future<given>) {
       answer_later(c, h.on(std::move(m)), std::move(to));
     } else {
@@ -192,5 +204,23 @@ struct message_ops {
 };
 template <class A, class M>
 inline constexpr message_ops ops_for{&dispatch<A, M>::sent, &dispatch<A, M>::asked};
+
+// Named in what the compiler says about a message that an actor does not take.
+template <class Actor, class Message>
+inline constexpr bool this_actor_takes_this_message = Actor::takes::template contains<Message>;
+template <class Actor, class Message>
+inline constexpr bool this_actor_has_a_public_on_for_it = handles<Actor, Message>;
+
+template <class A, class M>
+constexpr const message_ops& ops_of() noexcept {
+  static_assert(this_actor_takes_this_message<A, M>,
+                "this actor does not take such a message: it is not in the list of its class, "
+                "actor<Self, messages...>");
+  if constexpr (this_actor_takes_this_message<A, M>) {
+    static_assert(this_actor_has_a_public_on_for_it<A, M>,
+                  "this actor has no public on() for one of its messages");
+    return ops_for<A, M>;
+  }
+}
 
 }  // namespace sluice::detail

@@ -35,10 +35,12 @@ class envelope {
   envelope& operator=(const envelope&) = delete;
 
   envelope* next = nullptr;
+  envelope* ahead = nullptr;  // see push_back_linked
   const envelope_ops* const ops;
   std::uint64_t note = 0;   // the observer's
   bool is_counted = true;   // against the mailbox's bound
   bool is_request = false;  // it is a request_letter
+  std::uint8_t behind = 0;  // see push_back_linked
   bool is_tried = false;    // its sender has others to try: a refusal is not a loss
 
  protected:
@@ -56,9 +58,41 @@ class envelope_list {
     (first_ == nullptr ? first_ : last_->next) = &e;
     last_ = &e;
   }
+  // The same for a list that is only ever taken as a whole: each then also knows one that comes
+  // `stride` later, so that a receiver on another core can have that on its way while it handles
+  // this one. Along `next` alone it would wait for each of them in turn.
+  void push_back_linked(envelope& e) noexcept {
+    e.next = nullptr;
+    if (first_ == nullptr) {
+      e.ahead = nullptr;
+      e.behind = 0;
+      first_ = last_ = &e;
+      return;
+    }
+    // Until there is one ahead, `ahead` is the one that is `behind` places behind.
+    last_->next = &e;
+    if (last_->behind + 1 < stride) {
+      e.behind = static_cast<std::uint8_t>(last_->behind + 1);
+      e.ahead = first_;
+    } else {
+      envelope* const earlier = last_->ahead;
+      e.behind = last_->behind;
+      e.ahead = earlier->next;
+      earlier->ahead = &e;
+    }
+    last_ = &e;
+  }
   envelope* pop_front() noexcept {
     envelope* const e = first_;
     if (e != nullptr) first_ = e->next;
+    return e;
+  }
+  // The same of what was taken as a whole.
+  envelope* pop_linked() noexcept {
+    envelope* const e = first_;
+    if (e == nullptr) return nullptr;
+    first_ = e->next;
+    __builtin_prefetch(e->ahead);  // null, or gone: no matter
     return e;
   }
   // All of another's, before its own.
@@ -86,6 +120,8 @@ class envelope_list {
   }
 
  private:
+  static constexpr int stride = 4;
+
   envelope* first_ = nullptr;
   envelope* last_ = nullptr;  // of a list that is not empty
 };

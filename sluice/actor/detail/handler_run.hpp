@@ -4,6 +4,7 @@
 // awaits, and as long as it has the floor no other message of that actor is begun.
 
 #include <coroutine>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <stop_token>
@@ -21,7 +22,7 @@ class handler_sink final : public work_sink {
  public:
   explicit handler_sink(cell& c) noexcept : of(c), on(cell::current_mark()) {}
   void post(work& item) noexcept override {
-    const bool taken = of.post(item);
+    const bool taken = of.resume(item);
     check(taken, "sluice::actor", "not to end before its coroutines");
   }
   void take_floor() noexcept {
@@ -31,6 +32,14 @@ class handler_sink final : public work_sink {
   void give_floor() noexcept {
     if (std::exchange(has_floor, false)) of.give_floor(on);
   }
+  // Others are let in until as many have been done with it as have begun: a handler may let them in
+  // from inside, or from several places at once.
+  void begin_letting_in() noexcept {
+    ++letting_in_;
+    give_floor();
+  }
+  // True: that was the last, and the handler wants the floor again.
+  bool end_letting_in() noexcept { return --letting_in_ == 0; }
   // The cell has taken it for this one, which had let others in.
   void go_on() noexcept {
     has_floor = true;
@@ -40,6 +49,9 @@ class handler_sink final : public work_sink {
   cell& of;
   const message_mark on;
   bool has_floor = false;
+
+ private:
+  std::uint32_t letting_in_ = 0;
 };
 
 struct handler_run {
@@ -78,11 +90,12 @@ class own_sink_query {
   handler_sink* found_ = nullptr;
 };
 
-// co_await has the floor again.
+// co_await has the floor again, unless others are still let in from elsewhere in the handler.
 class floor_wait final : private work {
  public:
   explicit floor_wait(handler_sink& s) noexcept : sink_(s) {}
   bool await_ready() noexcept {
+    if (!sink_.end_letting_in()) return true;
     if (sink_.of.is_held()) return false;
     sink_.of.take_floor();
     sink_.go_on();
@@ -107,15 +120,18 @@ class floor_wait final : private work {
 // What has been thrown is the actor's failure, unless it is only that it was asked to stop.
 void task_failed(cell& c, const std::exception_ptr& error) noexcept;
 
-// A: the actor. It and the message, in this frame, outlive the handler's own coroutine.
-template <class A, class M, class Reply>
-handler_run run_task(cell& c, A& a, M m, responder<Reply> to) {
+// A: the actor. It, by what `keeps` it, and the message, in this frame, outlive the handler's own
+// coroutine.
+template <class A, class M, class Reply, class Keeps>
+handler_run run_task(cell& c, A& a, M m, responder<Reply> to, [[maybe_unused]] Keeps keeps) {
   c.task_began();
   handler_sink& sink = *co_await own_sink_query();
   sink.take_floor();
   std::exception_ptr error;
   try {
-    if constexpr (std::is_void_v<Reply>) {
+    if constexpr (requires { a.on(std::move(m), std::move(to)); }) {
+      co_await a.on(std::move(m), std::move(to));
+    } else if constexpr (std::is_void_v<Reply>) {
       co_await a.on(std::move(m));
       to.reply();
     } else {

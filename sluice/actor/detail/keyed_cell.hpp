@@ -51,6 +51,10 @@ class keyed_cell final : public typed_cell<A>, public keyed_life {
   }
   bool ready_to_end() noexcept override { return this->saved_at_end(); }
   cell_ptr successor() override { return this->next_one(); }
+  place_line* places() noexcept override { return this; }
+  cell_ptr successor_within(const wait_limits* limits, status& how) override {
+    return this->next_one_within(limits, how);
+  }
 
   void make_state(const std::string* saved) override {
     const construction of(*this);

@@ -73,26 +73,132 @@ cell_ptr keyed_core::find(std::string_view key) {
   return find_or_make(std::unique_lock(lock_), key, nullptr, nullptr);
 }
 
-cell_ptr keyed_core::find(std::string_view key, const wait_limits* limits, status& how) {
-  std::unique_lock hold(lock_);
-  const auto may_enter = [&] {
-    return lives_.size() < live_limit_ || lives_.contains(key) || parent_->is_over();
-  };
-  // An actor that waited here would hold up a thread that is needed to make room.
-  if (cell::current() == nullptr && !may_enter()) {
-    how = limits == nullptr ? status(status::full) : room_.wait_within(hold, *limits, may_enter);
-    if (!how) return {};
-    // What it was woken for may be of use to the next one as well.
-    if (lives_.size() + 1 < live_limit_ || lives_.contains(key)) room_.notify_one();
-  }
+bool keyed_core::may_enter(std::string_view key) const {
+  return has_place() || lives_.contains(key);
+}
+
+bool keyed_core::has_place() const noexcept {
+  return lives_.size() + kept_ < live_limit_ || parent_->is_over();
+}
+
+bool keyed_core::has_no_room_for_sender() const noexcept {
+  const cell* const here = cell::current();
+  return here != nullptr && here->parent() == parent_.get();
+}
+
+// It has waited. What it was woken for may be of use to the next one as well.
+void keyed_core::entered(std::string_view key) noexcept {
+  if (lives_.size() + kept_ + 1 < live_limit_ || lives_.contains(key)) room_.notify_one();
+}
+
+bool keyed_core::enter(std::unique_lock<mutex>& hold, std::string_view key,
+                       const wait_limits* limits, status& how, bool& waited) {
   how = status::ok;
-  return find_or_make(std::move(hold), key, nullptr, nullptr);
+  if (may_enter(key)) return true;
+  if (limits == nullptr || has_no_room_for_sender()) {
+    how = status::full;
+    return false;
+  }
+  waited = true;
+  how = room_.wait_within(hold, *limits, [&] { return may_enter(key); });
+  if (how) entered(key);
+  return static_cast<bool>(how);
+}
+
+cell_ptr keyed_core::find_within(std::string_view key, keyed_life* not_this,
+                                 const wait_limits* limits, status& how) {
+  cell_ptr found;
+  bool waited = false;
+  {
+    std::unique_lock hold(lock_);
+    if (enter(hold, key, limits, how, waited)) {
+      found = find_or_make(std::move(hold), key, not_this, nullptr);
+    }
+  }
+  if (waited) grant_places();  // it may have been woken for a place that it does not need
+  return found;
+}
+
+cell_ptr keyed_core::find(std::string_view key, const wait_limits* limits, status& how) {
+  return find_within(key, nullptr, limits, how);
+}
+
+task<cell_ptr> keyed_core::find_async(std::string_view key, wait_limits limits, status& how) {
+  std::unique_lock hold(lock_);
+  how = status::ok;
+  if (may_enter(key)) co_return find_or_make(std::move(hold), key, nullptr, nullptr);
+  if (has_no_room_for_sender()) {
+    how = status::full;
+    co_return cell_ptr();
+  }
+  const auto enters = [this, key] { return may_enter(key); };
+  auto room = room_.async_wait(hold, enters, std::move(limits));
+  how = co_await room;
+  cell_ptr found;
+  if (how) {
+    entered(key);
+    found = find_or_make(std::move(hold), key, nullptr, nullptr);
+  } else {
+    hold.unlock();
+  }
+  grant_places();
+  co_return found;
+}
+
+// ---- places
+
+enlisted keyed_core::wait_for_place(std::string_view key, wait_node& at, waiter& who) noexcept {
+  const std::lock_guard hold(lock_);
+  if (!may_enter(key)) return join(places_, at, who);
+  ++kept_;
+  return enlisted::finished;
+}
+
+void keyed_core::leave_line(wait_node& at) noexcept {
+  const std::lock_guard hold(lock_);
+  if (at.linked()) at.unlink();
+}
+
+// What it was for is there by now, and counts itself.
+void keyed_core::give_place_back() noexcept {
+  {
+    const std::lock_guard hold(lock_);
+    --kept_;
+  }
+  grant_places();
+}
+
+void keyed_core::grant_places() noexcept {
+  wake_batch wakes;
+  const std::lock_guard hold(lock_);
+  while (has_place()) {
+    wait_node* const first = claim_front<wait_node>(places_);
+    if (first == nullptr) return;
+    ++kept_;
+    wakes.add(*first->who);
+  }
+}
+
+cell_ptr keyed_core::live(std::string_view key) const {
+  const std::lock_guard hold(lock_);
+  const auto at = lives_.find(key);
+  return at == lives_.end() ? cell_ptr() : cell_ptr(&at->second->self());
 }
 
 cell_ptr keyed_core::successor(keyed_life& of) {
+  // In two statements: the lock is the callee's, but lives as long as the expression.
   cell_ptr found = find_or_make(std::unique_lock(lock_), of.key(), &of, nullptr);
-  // One that is over may have rested already: then there is another. But one that never lived is
-  // the last.
+  return unless_last(std::move(found));
+}
+
+cell_ptr keyed_core::successor(keyed_life& of, const wait_limits* limits, status& how) {
+  cell_ptr found = find_within(of.key(), &of, limits, how);
+  return found ? unless_last(std::move(found)) : cell_ptr();
+}
+
+// One that is over may have rested already: then there is another. But one that never lived is the
+// last.
+cell_ptr keyed_core::unless_last(cell_ptr found) const {
   const auto* const life = dynamic_cast<const keyed_life*>(found.get());
   const std::lock_guard hold(lock_);
   return life->never_lived_ ? cell_ptr() : std::move(found);
@@ -156,13 +262,17 @@ void keyed_core::start(keyed_life& made) {
 void keyed_core::ended(keyed_life& who) noexcept {
   cell_ptr old;
   bool is_crowded = false;
+  bool is_for_line = true;
   {
     const std::lock_guard hold(lock_);
     const auto at = lives_.find(who.key());
     if (at == lives_.end() || at->second != &who) return;
+    // In turns; one that is notified gives on what it does not take.
+    if (room_.waiting() > 0) is_for_line = std::exchange(line_is_next_, !line_is_next_);
     old = take_out(who);
     is_crowded = too_many() > 0;
   }
+  if (is_for_line) grant_places();
   if (is_crowded) trim();
 }
 

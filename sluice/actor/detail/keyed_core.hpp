@@ -22,6 +22,7 @@
 #include "sluice/actor/keyed_options.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/intrusive_list.hpp"
+#include "sluice/future/task.hpp"
 #include "sluice/sync/condition.hpp"
 #include "sluice/sync/mutex.hpp"
 
@@ -42,9 +43,20 @@ class keyed_core : public std::enable_shared_from_this<keyed_core> {
   // Any thread. Finds it or makes it; that counts as its use. Where there is no room for one more
   // it waits; null limits: it does not. Empty: `how` says why.
   cell_ptr find(std::string_view key, const wait_limits* limits, status& how);
+  // The same for coroutines. `key` and `how` must outlive it.
+  task<cell_ptr> find_async(std::string_view key, wait_limits limits, status& how);
   // Whatever room there is: for who must not wait.
   cell_ptr find(std::string_view key);
+  // As it is in memory; empty: it is not.
+  cell_ptr live(std::string_view key) const;
   cell_ptr successor(keyed_life& of);
+  cell_ptr successor(keyed_life& of, const wait_limits* limits, status& how);
+  // For coroutines with a plain ref: a place is kept for one that has waited (place_line.hpp).
+  enlisted wait_for_place(std::string_view key, wait_node& at, waiter& who) noexcept;
+  void leave_line(wait_node& at) noexcept;
+  void give_place_back() noexcept;
+  // One of these actors, that takes up a place itself: if all of them waited, none would ever rest.
+  bool has_no_room_for_sender() const noexcept;
   future<void> forget(std::string_view key);
   // Of another one than this, which takes nothing any more.
   void forget(std::string_view key, keyed_life* not_this, promise<void> done);
@@ -83,6 +95,17 @@ class keyed_core : public std::enable_shared_from_this<keyed_core> {
   static constexpr std::chrono::milliseconds failed_wait{1000};
   static constexpr int candidates_max = 32;
 
+  // Under lock_.
+  bool may_enter(std::string_view key) const;
+  bool has_place() const noexcept;
+  void entered(std::string_view key) noexcept;
+  bool enter(std::unique_lock<mutex>& hold, std::string_view key, const wait_limits* limits,
+             status& how, bool& waited);
+  // Without it: places that are free go to those in line.
+  void grant_places() noexcept;
+  cell_ptr find_within(std::string_view key, keyed_life* not_this, const wait_limits* limits,
+                       status& how);
+  cell_ptr unless_last(cell_ptr found) const;
   // Unlocks it. Made, it has the promise; else that is untouched.
   cell_ptr find_or_make(std::unique_lock<mutex> hold, std::string_view key, keyed_life* not_this,
                         promise<void>* forgets);
@@ -111,6 +134,9 @@ class keyed_core : public std::enable_shared_from_this<keyed_core> {
   // Protected by lock_. The keys are those of the lives; each has a reference to its cell.
   std::unordered_map<std::string_view, keyed_life*> lives_;
   condition room_;                     // there are fewer than live_limit_
+  wait_list places_;                   // those that have a place kept for them when there is one
+  std::size_t kept_ = 0;               // places, that have not been taken
+  bool line_is_next_ = false;          // of the two, when both wait
   intrusive_list<keyed_life> by_use_;  // the one that was used longest ago first; none that leaves
   std::size_t leaving_ = 0;
   bool sweeps_ = false;   // a sweep is to come

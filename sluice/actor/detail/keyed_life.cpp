@@ -54,8 +54,7 @@ void keyed_life::begin_loading() {
   if (!was_begun_) {
     was_begun_ = true;
     // When it is over, not before: its state is gone then.
-    self_.extra().watchers.push_back(
-        {[this](const actor_end&) { core_->ended(*this); }, {}, watcher::kind::lasting});
+    self_.extra().watchers.push_back({.tell = [this](const actor_end&) { core_->ended(*this); }});
   }
   const cell_ptr before = std::exchange(before_, cell_ptr());
   if (!before) return load();
@@ -173,6 +172,30 @@ bool keyed_life::saved_at_end() noexcept {
 
 cell_ptr keyed_life::next_one() {
   return core_->successor(*this);
+}
+
+cell_ptr keyed_life::next_one_within(const wait_limits* limits, status& how) {
+  return core_->successor(*this, limits, how);
+}
+
+bool keyed_life::lets_wait() const noexcept {
+  return !core_->has_no_room_for_sender();
+}
+
+enlisted keyed_life::enlist(wait_node& at, waiter& who) noexcept {
+  return core_->wait_for_place(key_, at, who);
+}
+
+void keyed_life::retract(wait_node& at) noexcept {
+  core_->leave_line(at);
+}
+
+cell_ptr keyed_life::take() {
+  return core_->successor(*this);
+}
+
+void keyed_life::done() noexcept {
+  core_->give_place_back();
 }
 
 void keyed_life::forget(promise<void> done) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sluice/actor/detail/cell.hpp"
+#include "sluice/actor/detail/place_line.hpp"
 #include "sluice/actor/keyed_options.hpp"
 #include "sluice/base/clock.hpp"
 #include "sluice/base/intrusive_list.hpp"
@@ -31,7 +32,7 @@ namespace sluice::detail {
 
 class keyed_core;
 
-class keyed_life : private list_hook {
+class keyed_life : private list_hook, public place_line {
  public:
   // Before: of the same key, and perhaps not over.
   keyed_life(cell& self, keyed_core& of, std::string key, cell_ptr before);
@@ -45,6 +46,13 @@ class keyed_life : private list_hook {
     begin_life_of_cell();
     return was_begun_;
   }
+
+  // ---- any thread
+  bool lets_wait() const noexcept override;
+  enlisted enlist(wait_node& at, waiter& who) noexcept override;
+  void retract(wait_node& at) noexcept override;
+  cell_ptr take() override;
+  void done() noexcept override;
 
   // ---- in the actor's turn
   future<void> save_now();
@@ -63,6 +71,7 @@ class keyed_life : private list_hook {
   void begin_loading();
   bool saved_at_end() noexcept;
   cell_ptr next_one();
+  cell_ptr next_one_within(const wait_limits* limits, status& how);
   bool has_state() const noexcept { return has_state_; }
   void state_is_gone() noexcept { has_state_ = false; }
 

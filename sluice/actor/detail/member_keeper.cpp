@@ -86,14 +86,17 @@ void member_keeper::add_member() {
 
 std::uint64_t member_keeper::free_slot() const noexcept {
   for (std::uint64_t slot = 1;; ++slot) {
-    if (std::ranges::none_of(members_, [&](const kept& m) { return m.is.slot == slot; })) {
+    // One that drains has its name still.
+    const auto has_it = [&](const member& m) { return m.slot == slot; };
+    if (std::ranges::none_of(members_, has_it, &kept::is) &&
+        std::ranges::none_of(draining_, has_it)) {
       return slot;
     }
   }
 }
 
 void member_keeper::member_ended(const cell* who) {
-  if (std::erase(draining_, who) > 0) {
+  if (std::erase_if(draining_, [&](const member& m) { return m.who.get() == who; }) > 0) {
     table_->drained.fetch_add(1, relaxed);  // a number for people, as are the others
     return publish();
   }
@@ -132,8 +135,8 @@ void member_keeper::fill() {
 // another.
 void member_keeper::drain(std::size_t at) {
   const cell_ptr who = members_[at].is.who;
+  draining_.push_back(members_[at].is);
   members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(at));
-  draining_.push_back(who.get());
   publish();
   who->request_stop(stop_how::drain);
 }

@@ -58,7 +58,7 @@ class member_keeper : public actor<member_keeper> {
   const std::shared_ptr<member_table> table_;
   std::size_t wanted_;
   std::vector<kept> members_;
-  std::vector<const cell*> draining_;
+  std::vector<member> draining_;
   std::deque<time_point> replacements_;
   time_point grown_at_;
   bool fills_later_ = false;

@@ -103,12 +103,13 @@ member_table::tried member_table::try_each(const member_list& those, envelope& e
 // ---- handing in
 
 status member_table::hand_in(const cell_ptr& keeper, envelope& e, key_if_any key,
-                             const wait_limits* limits) {
+                             const wait_limits* limits, cell_ptr* by) {
   e.is_tried = true;
   for (;;) {
     if (limits != nullptr && limits->stop.stop_requested()) return refuse(status::stopped);
     const view those = now();
     const tried t = try_each(*those, e, key);
+    if (by != nullptr && !those->all.empty()) *by = those->all[t.at].who;
     if (is_taken(t.how)) return took(keeper, *those, *those->all[t.at].who, t.how);
     if (t.how == status::full) {
       if (limits == nullptr && !drops_) return refuse(status::full);
@@ -129,18 +130,19 @@ status member_table::hand_in(const cell_ptr& keeper, envelope& e, key_if_any key
 }
 
 task<status> member_table::hand_in_async(const cell_ptr& keeper, envelope& e, key_if_any key,
-                                         wait_limits limits) {
+                                         wait_limits limits, cell_ptr* by) {
   e.is_tried = true;
   for (;;) {
     if (limits.stop.stop_requested()) co_return refuse(status::stopped);
     const view those = now();
     const tried t = try_each(*those, e, key);
+    if (by != nullptr && !those->all.empty()) *by = those->all[t.at].who;
     if (is_taken(t.how)) co_return took(keeper, *those, *those->all[t.at].who, t.how);
     if (t.how == status::full) {
       cell& who = *those->all[t.at].who;
       status how = drops_ ? who.send(e, nullptr) : status(status::full);
       if (who.lets_wait(how)) {
-        awaitable<room_wait> room(limits, who, e);
+        awaitable<told_room_wait> room(limits, who, e);
         how = co_await room;
       }
       if (is_taken(how)) co_return took(keeper, *those, who, how);

@@ -68,10 +68,12 @@ class member_table {
   view now() const noexcept { return list_.load(); }
   // Null limits: without waiting. The envelope is somebody's if it says ok or dropped. `keeper` is
   // who has lost it when all is over, and hears when the queues are long.
-  status hand_in(const cell_ptr& keeper, envelope& e, key_if_any key, const wait_limits* limits);
+  // `by`, if given: who has it then.
+  status hand_in(const cell_ptr& keeper, envelope& e, key_if_any key, const wait_limits* limits,
+                 cell_ptr* by = nullptr);
   // The same for coroutines. All that is referred to must outlive it.
   task<status> hand_in_async(const cell_ptr& keeper, envelope& e, key_if_any key,
-                             wait_limits limits);
+                             wait_limits limits, cell_ptr* by = nullptr);
   // Empty: nobody is there.
   cell_ptr owner_of(std::uint64_t key) const;
   // Nobody is there any more, and never will be.

@@ -3,13 +3,11 @@
 // The calls of a group of like actors, written once for routers and pools: those of a ref, and
 // those that go to all of them.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -57,41 +55,11 @@ inline key_if_any address_of(const std::optional<std::uint64_t>& key) noexcept {
   return key ? &*key : nullptr;
 }
 
-template <class E>
-struct envelope_deleter {
-  void operator()(E* e) const noexcept { free_envelope(*e); }
-};
-template <class E>
-using envelope_ptr = std::unique_ptr<E, envelope_deleter<E>>;
-
 template <class A>
-class routed_calls {
+class routed_calls : public send_calls<routed_calls<A>> {
  public:
   using actor_type = A;
 
-  template <message M>
-  status send(M m) const {
-    const wait_limits none;
-    return send_within(m, none);
-  }
-  template <message M>
-  status send(M m, std::stop_token stop) const {
-    return send_within(m, wait_limits(std::move(stop)));
-  }
-  template <message M>
-  status try_send(M m) const {
-    return try_send_ref(m);
-  }
-  template <message M, class Rep, class Period>
-  status try_send_for(M m, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}) const {
-    return send_within(m, {deadline::after(wait), std::move(stop)});
-  }
-  template <message M, class Clock, class Duration>
-  status try_send_until(M m, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) const {
-    return send_within(m, {deadline::at(when), std::move(stop)});
-  }
   // The general forms. They move from `m` only when the answer is ok or dropped.
   template <message M>
   status send_within(M& m, const wait_limits& limits) const {
@@ -111,9 +79,39 @@ class routed_calls {
   template <request M>
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
-    return ask_through(*ops<M>().asked, std::move(m), *keeper_, limits.deadline, [&](envelope& e) {
-      return table_->hand_in(keeper_, e, address_of(key), &limits);
-    });
+    told_ask_ptr told = told_ask::of(*keeper_);
+    auto answer = request_through(
+        *ops<M>().asked, std::move(m), told, [&] { return name(); },
+        [&](envelope& e) { return hand_request(e, key, limits, told.get()); });
+    return told_until(std::move(told), limits.deadline, std::move(answer));
+  }
+  // co_await gives the reply; no thread is held up.
+  template <request M>
+  task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const {
+    promise<reply_of<M>> answer;
+    future<reply_of<M>> f = answer.get_future();
+    told_ask_ptr told = told_ask::of(*keeper_);
+    auto handing =
+        async_forward(std::move(m), responder<reply_of<M>>(std::move(answer), told), limits);
+    return handed_and_answered(std::move(handing), std::move(f), std::move(told),
+                               std::move(limits));
+  }
+  template <request M>
+  status forward(M m, responder<reply_of<M>> asker, const wait_limits& limits = {}) const {
+    const std::optional<std::uint64_t> key = key_of(m);
+    const told_ask_ptr told = asker.told();  // whoever answers may be done with the other at once
+    if (told != nullptr) told->move_to(*keeper_);
+    return forward_through(
+        *ops<M>().asked, std::move(m), std::move(asker), [&] { return name(); },
+        [&](envelope& e) { return hand_request(e, key, limits, told.get()); });
+  }
+  template <request M>
+  task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
+    const std::optional<std::uint64_t> key = key_of(m);
+    if (asker.told() != nullptr) asker.told()->move_to(*keeper_);
+    envelope_ptr<request_letter<M>> l(
+        make_envelope<request_letter<M>>(*ops<M>().asked, std::move(m), std::move(asker)));
+    return forward_later<M>(table_, keeper_, std::move(l), key, std::move(limits));
   }
 
   // ---- all of them
@@ -135,25 +133,31 @@ class routed_calls {
   template <request M>
   future<reply_of<M>> ask_first(const M& m, deadline when = {}) const {
     using reply = reply_of<M>;
-    told_wait told;
-    told.begin(*keeper_, actor_wait::answer);
+    told_ask_ptr told = told_ask::of(*keeper_);
     std::vector<future<reply>> answers;
+    std::vector<const cell*> have_it;
     const member_table::view those = table_->now();
     for (const member& each : those->all) {
-      answers.push_back(request_through(*ops<M>().asked, M(m), *each.who, [&](envelope& e) {
-        e.is_tried = true;
-        return each.who->send(e, nullptr);
-      }));
+      answers.push_back(request_through(
+          *ops<M>().asked, M(m), nullptr, [&] { return each.who->name(); },
+          [&](envelope& e) {
+            e.is_tried = true;
+            const status how = each.who->send(e, nullptr);
+            if (how && told != nullptr) have_it.push_back(each.who.get());
+            return how;
+          }));
     }
+    // Of several any may answer: then no single one is waited for.
+    if (have_it.size() == 1) told->move_to(*have_it[0]);
     if (answers.empty()) {
       const auto why = those->is_over ? actor_error::gone : actor_error::full;
-      return told_until(told, when,
+      return told_until(std::move(told), when,
                         make_failed_future<reply>(actor_error(why, name(), type_name<M>())));
     }
     auto first = when_any_success(std::move(answers)).then([](first_value<reply> won) {
       if constexpr (!std::is_void_v<reply>) return std::move(won.value);
     });
-    return told_until(told, when, std::move(first));
+    return told_until(std::move(told), when, std::move(first));
   }
 
   // ---- looking
@@ -233,9 +237,17 @@ class routed_calls {
  private:
   template <class M>
   static constexpr const message_ops& ops() noexcept {
-    static_assert(A::takes::template contains<M>, "these actors do not take such a message");
-    static_assert(handles<A, M>, "these actors have no public on() for one of their messages");
-    return ops_for<A, M>;
+    return ops_of<A, M>();
+  }
+
+  // A request, which the observer sees at the member that has it.
+  status hand_request(envelope& e, const std::optional<std::uint64_t>& key,
+                      const wait_limits& limits, told_ask* told) const {
+    cell_ptr by;
+    const status how =
+        table_->hand_in(keeper_, e, address_of(key), &limits, told != nullptr ? &by : nullptr);
+    if (by && told != nullptr) told->move_to(*by);
+    return how;
   }
 
   template <class M>
@@ -254,6 +266,19 @@ class routed_calls {
     const status how = co_await std::move(handing);
     if (how == status::ok || how == status::dropped) (void)l.release();
     co_return how;
+  }
+
+  template <class M>
+  static task<status> forward_later(std::shared_ptr<member_table> table, cell_ptr keeper,
+                                    envelope_ptr<request_letter<M>> l,
+                                    std::optional<std::uint64_t> key, wait_limits limits) {
+    const told_ask_ptr told = l->to.told();
+    cell_ptr by;
+    auto handing = table->hand_in_async(keeper, *l, address_of(key), std::move(limits),
+                                        told != nullptr ? &by : nullptr);
+    const status how = co_await std::move(handing);
+    if (by && told != nullptr) told->move_to(*by);
+    co_return settle_request<M>(std::move(l), how, [&] { return keeper->name(); });
   }
 
   template <class M>

@@ -32,6 +32,7 @@ class root_cell final : public cell {
 system_core::system_core(executor& on, actor_system_options o)
     : on_(on),
       options_(std::move(o)),
+      observer_(options_.observer),
       clock_(options_.time != nullptr ? options_.time : &real_clock()) {
   auto* const root = new root_cell(*this);
   root_ = root;
@@ -44,27 +45,30 @@ system_core::~system_core() {
 }
 
 void system_core::spawned(const cell& c) noexcept {
-  if (c.parent() == nullptr || options_.observer == nullptr) return;
-  options_.observer->spawned(c.id(), c.parent()->id(), c.name(), c.type());
+  actor_observer* const watching = observer();
+  if (c.parent() == nullptr || watching == nullptr) return;
+  watching->spawned(c.id(), c.parent()->id(), c.name(), c.type());
 }
 
 void system_core::actor_ended(const cell& c, end_reason why) noexcept {
   if (c.parent() == nullptr) return;
   ends_.fetch_add(1, relaxed);
-  if (options_.observer != nullptr) options_.observer->ended(c.id(), why);
+  if (actor_observer* const watching = observer()) watching->ended(c.id(), why);
 }
 
 void system_core::lost(const cell& to, const envelope& e, loss why) noexcept {
   lost_.fetch_add(1, relaxed);
   if (why == loss::dropped) dropped_.fetch_add(1, relaxed);
-  if (options_.observer != nullptr) options_.observer->lost(to.id(), e.ops->type, e.note, why);
-  if (options_.on_dead_letter) options_.on_dead_letter({to.id(), e.ops->type, why});
+  if (actor_observer* const watching = observer())
+    watching->lost(to.id(), e.ops->type, e.note, why);
+  if (options_.on_dead_letter && !is_gone_.load(relaxed))
+    options_.on_dead_letter({to.id(), e.ops->type, why});
 }
 
 void system_core::failed(const cell& who, const std::exception_ptr& error,
                          directive what) noexcept {
   failures_.fetch_add(1, relaxed);
-  if (options_.observer != nullptr) options_.observer->failed(who.id(), error);
+  if (actor_observer* const watching = observer()) watching->failed(who.id(), error);
   const std::string name = who.name();
   if (options_.on_failure) return options_.on_failure({who.id(), name, error, what});
   const std::string why = error_text(error);
@@ -90,7 +94,7 @@ std::shared_ptr<void> system_core::part(const void* kind) const {
 
 void system_core::restarted(const cell& who) noexcept {
   restarts_.fetch_add(1, relaxed);
-  if (options_.observer != nullptr) options_.observer->restarted(who.id());
+  if (actor_observer* const watching = observer()) watching->restarted(who.id());
 }
 
 actor_system_stats system_core::stats() const noexcept {

@@ -20,15 +20,32 @@
 
 namespace sluice::detail {
 
+// Counted by its system and by its actors' cells: so a ref can be sent to when the system is gone.
+// The root is not counted; it ends with this.
 class system_core {
  public:
   system_core(executor& on, actor_system_options o);
+  system_core(const system_core&) = delete;
+  system_core& operator=(const system_core&) = delete;
   ~system_core();
+
+  void add_ref() noexcept { refs_.fetch_add(1, relaxed); }  // from one that exists
+  void release() noexcept {
+    // acq_rel: the last one sees what all others did before they let go.
+    if (refs_.fetch_sub(1, acq_rel) == 1) delete this;
+  }
+  // From here on nobody is told of anything: what the options name may be gone. All actors have
+  // ended.
+  void system_is_gone() noexcept {
+    observer_.store(nullptr, relaxed);  // a sender that sees it late is one that overlaps
+    is_gone_.store(true, relaxed);
+  }
 
   executor& on() const noexcept { return on_; }
   sluice::clock& clock() const noexcept { return *clock_; }
   const actor_system_options& options() const noexcept { return options_; }
-  actor_observer* observer() const noexcept { return options_.observer; }
+  // relaxed: it is there before the first actor, and nothing is read through a null.
+  actor_observer* observer() const noexcept { return observer_.load(relaxed); }
   cell& root() const noexcept { return *root_; }
   event& ended() noexcept { return ended_; }
 
@@ -51,7 +68,10 @@ class system_core {
 
  private:
   executor& on_;
-  actor_system_options options_;
+  const actor_system_options options_;
+  atomic<actor_observer*> observer_;
+  atomic<bool> is_gone_{false};
+  atomic<std::uint64_t> refs_{1};
   sluice::clock* const clock_;
   atomic<std::uint64_t> ids_{0};
   atomic<std::uint64_t> waits_{0};  // that the observer was told of

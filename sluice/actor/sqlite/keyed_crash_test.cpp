@@ -13,8 +13,8 @@
 #include "sluice/actor/keyed_actor.hpp"
 #include "sluice/actor/keyed_actors.hpp"
 #include "sluice/actor/sqlite/sqlite_actor_store.hpp"
-#include "sluice/actor/sqlite/testing/scratch_folder.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
 namespace sluice {
@@ -80,7 +80,7 @@ TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  const testing::scratch_folder folder;
+  const testing::temporary_folder folder;
   const std::string path = folder.file("accounts.db");
   random dice(seed);
   std::vector<std::uint32_t> balances(accounts, 0);

@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "sluice/actor/sqlite/testing/scratch_folder.hpp"
 #include "sluice/actor/testing/actor_store_suite.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice {
 namespace {
 
-using testing::scratch_folder;
+using testing::temporary_folder;
 
 struct in_a_file {
   std::unique_ptr<actor_store> open() {
     return std::make_unique<sqlite_actor_store>(folder.file("states.db"));
   }
   static constexpr bool keeps = true;
-  scratch_folder folder{};
+  temporary_folder folder{};
 };
 }  // namespace
 
@@ -67,7 +67,7 @@ class sqlite_actor_store_test : public ::testing::Test {
     file << with;
   }
 
-  scratch_folder folder_;
+  temporary_folder folder_;
   const std::string path_ = folder_.file("states.db");
 };
 

@@ -89,6 +89,7 @@ class player : public actor<player, act, perform, say, urgent_say, question> {
   std::string on(question) { return part_.name; }
 
   using actor::become;
+  using actor::become_stacked;
   using actor::cancel;
   using actor::close_self;
   using actor::link;
@@ -100,7 +101,9 @@ class player : public actor<player, act, perform, say, urgent_say, question> {
   using actor::stash;
   using actor::stop_self;
   using actor::unbecome;
+  using actor::unlink;
   using actor::unstash_all;
+  using actor::unwatch;
   using actor::watch;
 
   ref<player> hire(const std::string& name, actor_options o = {}) {
