@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -17,8 +18,8 @@
 #include "jobs/store/sqlite/testing/faulty_disk.hpp"
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "jobs/store/testing/store_words.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::testing {
 namespace {
@@ -337,6 +338,54 @@ TEST_F(sqlite_fault_test, ALogThatCannotBeCopiedStopsAddsUntilItCan) {
   EXPECT_EQ(ids_of(must(open()->ready_after(1, {}, {}))), acknowledged);
 }
 
+// While somebody reads an old state the log is copied only up to there, and not synced. The sync of
+// a later copy that fails takes that part with it.
+void fail_to_sync_after_a_copy_in_part(failed_sync how, job_id read_at) {
+  SCOPED_TRACE(std::to_string(static_cast<int>(how)) + ", " + std::to_string(read_at));
+  faulty_disk disk;
+  auto it = must(open_sqlite({.path = "jobs.db", .checkpoint_pages = 40, .vfs = disk.vfs()}));
+  must(it->load());
+  must(it->apply(a_batch(start, setting(1, "default"))));
+  job_id id = 0;
+  ids acknowledged;
+  const auto add_one = [&] {
+    job large = a_job(++id);  // on pages of its own, which nobody writes again
+    large.spec.args.data.assign(20'000, 'x');
+    if (it->apply(a_batch(start, adding(large)))) acknowledged.push_back(id);
+  };
+  while (id < read_at) add_one();
+  {
+    raw_database other(disk, "jobs.db");
+    ASSERT_EQ(other.run("BEGIN"), SQLITE_OK);
+    ASSERT_EQ(other.number("SELECT count(*) FROM jobs"), static_cast<std::int64_t>(read_at));
+    while (id < 2 * read_at) add_one();
+    ASSERT_EQ(other.run("COMMIT"), SQLITE_OK);
+  }
+  const auto faults = disk.faults();
+  disk.fail_next_sync(1, how, "jobs.db");
+  while (disk.faults() == faults) add_one();
+  for (int n = 0; n < 100; ++n) add_one();
+  EXPECT_GT(acknowledged.size(), 2 * read_at);
+  it.reset();
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto cut = disk.power_cut(seed);
+    raw_database raw(*cut, "jobs.db");
+    EXPECT_TRUE(raw.is_sound());
+    const auto has = [&](job_id job) {
+      return raw.number("SELECT count(*) FROM jobs WHERE id = " + std::to_string(job)) == 1;
+    };
+    EXPECT_TRUE(std::ranges::all_of(acknowledged, has));
+  }
+}
+
+TEST_F(sqlite_fault_test, AFailedSyncAfterTheLogWasCopiedInPartLosesNothing) {
+  for (const auto how : {failed_sync::keeps, failed_sync::forgets, failed_sync::reverts}) {
+    for (job_id read_at = 30; read_at < 36; ++read_at) {
+      fail_to_sync_after_a_copy_in_part(how, read_at);
+    }
+  }
+}
+
 // ---- a real disk that is really full
 
 // A child process gets a disk of its own, of `mib`, at `folder`. Exit 77: the system does not let
@@ -464,7 +513,7 @@ void fill_the_disk_and_drain(const std::string& folder) {
 
 // Runs it in a process of its own, where it may mount.
 void run_in_child(void (*body)(const std::string&)) {
-  const temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) body(folder.path());

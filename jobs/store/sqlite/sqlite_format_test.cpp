@@ -10,7 +10,7 @@
 #include "jobs/store/sqlite/testing/faulty_disk.hpp"
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "jobs/store/testing/store_words.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::testing {
 namespace {
@@ -125,7 +125,7 @@ class sqlite_format_test : public ::testing::Test {
     EXPECT_EQ(file.run(marks_of_format_1), SQLITE_OK);
   }
 
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   std::string path = folder.file("jobs.db");
 };
 

@@ -15,6 +15,7 @@
 #include "jobs/store/sqlite/detail/schema.hpp"
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
 #include "jobs/store/sqlite/detail/sqlite_reader.hpp"
+#include "jobs/store/sqlite/detail/write_ahead_log.hpp"
 #include "sluice/base/clock.hpp"
 
 namespace sluice::jobs {
@@ -23,6 +24,7 @@ namespace {
 using detail::connection;
 using detail::reset_at_end;
 using detail::statement;
+using synced_by = detail::write_ahead_log::synced_by;
 
 constexpr std::array<std::pair<sync_mode, std::string_view>, 3> mode_words = {{
     {sync_mode::full, "full"},
@@ -62,6 +64,7 @@ class sqlite_store final : public store {
         lock_(std::move(lock)),
         reserve_(std::move(reserve)),
         db_(std::move(on)),
+        log_(db_, options_.sync == sync_mode::full ? synced_by::batches : synced_by::flushes),
         write_(options_.key_lines_in_memory) {}
   ~sqlite_store() override { keep_log_if_space_is_short(); }
 
@@ -105,12 +108,7 @@ class sqlite_store final : public store {
   bool write_mark();
   void make_way();
   void keep_log_if_space_is_short() noexcept;
-  void_result checkpoint(int how);
-  void_result checkpoint_if_long();
-  sqlite3_file* log_file();
-  void_result sync_log();
-  void_result write_log_again();
-  void_result copy_log_bytes(sqlite3_file& log);
+  void_result copy_log_if_long();
   result<job_ptr> read(const statement& from, int first = 0);
   void_result find_due_jobs(unix_time now, std::size_t limit, due_page& page);
   void_result find_due_batches(unix_time now, std::size_t limit, due_page& page);
@@ -125,15 +123,13 @@ class sqlite_store final : public store {
   std::uint64_t room_ = 0;
 
   connection db_;
+  detail::write_ahead_log log_;
   detail::batch_writer write_;
   detail::job_finder find_;
   detail::batch_finder batches_;
   statement begin_, commit_, ready_, due_, due_batches_, last_rank_, oldest_, newest_;
 
-  int log_pages_ = 0;             // of the write-ahead log, after the last commit
-  bool log_is_unsynced_ = false;  // sync_mode::interval: there is something to flush
-  bool log_is_doubtful_ = false;  // a sync of it failed
-  bool checkpoint_failed_ = false;
+  bool copy_failed_ = false;  // of the log
   bool is_rolled_back_ = true;
   bool is_short_of_space_ = false;  // why the last transaction failed
 };
@@ -161,14 +157,7 @@ void_result sqlite_store::set_modes() {
   const char* const sync = options_.sync == sync_mode::full ? "PRAGMA synchronous = FULL"
                                                             : "PRAGMA synchronous = NORMAL";
   if (!db_.exec(sync)) return db_.failure("setting its sync mode");
-  // In place of SQLite's own checkpoints, whose failures nobody would hear of.
-  sqlite3_wal_hook(
-      db_.handle(),
-      [](void* pages, sqlite3*, const char*, int now) {
-        *static_cast<int*>(pages) = now;
-        return SQLITE_OK;
-      },
-      &log_pages_);
+  log_.begin();
   return done{};
 }
 
@@ -196,9 +185,9 @@ bool sqlite_store::prepare() {
 // ---- writing
 
 result<applied> sqlite_store::apply(const batch& b) {
-  if (checkpoint_failed_ && (has_adds(b) || b.changes.empty())) {
+  if (copy_failed_ && (has_adds(b) || b.changes.empty())) {
     // The log would only grow. Acks go on; who only asks whether all is well hears that it is not.
-    if (auto copied = checkpoint(SQLITE_CHECKPOINT_PASSIVE); !copied) {
+    if (auto copied = log_.copy(SQLITE_CHECKPOINT_PASSIVE); !copied) {
       return std::move(copied.error());
     }
   }
@@ -210,7 +199,7 @@ result<applied> sqlite_store::apply(const batch& b) {
   if (stored) {
     if (reserve_) room_ -= std::min(room_, bytes_for_a_byte * added_bytes(b));
     // The batch is safe whatever becomes of this; the next one with adds hears of it.
-    checkpoint_failed_ = !checkpoint_if_long().has_value();
+    copy_failed_ = !copy_log_if_long().has_value();
   }
   return stored;
 }
@@ -238,7 +227,7 @@ result<applied> sqlite_store::apply_once(const batch& b) {
     return why;
   }
   write_.committed();
-  log_is_unsynced_ = true;
+  log_.batch_was_written();
   const bool renames = std::ranges::any_of(
       b.changes, [](const change& c) { return c.what == change::op::set_queue; });
   if (renames) find_.names().forget();
@@ -262,7 +251,7 @@ void sqlite_store::roll_back() noexcept {
 void sqlite_store::make_way() {
   if (reserve_) reserve_->give_up();
   room_ = 0;
-  checkpoint_failed_ = !checkpoint(SQLITE_CHECKPOINT_RESTART).has_value();
+  copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_RESTART).has_value();
 }
 
 // Closing removes the log, and somebody else may take its place on the disk. Where space is short
@@ -273,73 +262,13 @@ void sqlite_store::keep_log_if_space_is_short() noexcept {
   sqlite3_file_control(db_.handle(), "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
 }
 
-void_result sqlite_store::checkpoint(int how) {
-  // What is copied from the log must be safe in the log first.
-  if (log_is_doubtful_) {
-    if (auto written = write_log_again(); !written) return written;
-  }
-  const int rc = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, how, nullptr, nullptr);
-  // Busy: somebody reads an old state. It will be copied another time.
-  if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED) return done{};
-  error why = db_.failure("copying its log into it");
-  // The log is synced there too. In mode full it was already, by every batch.
-  if (options_.sync != sync_mode::full) log_is_doubtful_ = true;
-  return why;
-}
-
-void_result sqlite_store::checkpoint_if_long() {
-  if (log_pages_ < static_cast<int>(options_.checkpoint_pages)) return done{};
-  return checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+void_result sqlite_store::copy_log_if_long() {
+  if (log_.pages() < static_cast<int>(options_.checkpoint_pages)) return done{};
+  return log_.copy(SQLITE_CHECKPOINT_PASSIVE);
 }
 
 void_result sqlite_store::flush() {
-  if (options_.sync != sync_mode::interval || !log_is_unsynced_) return done{};
-  auto synced = log_is_doubtful_ ? write_log_again() : sync_log();
-  log_is_doubtful_ = !synced.has_value();
-  if (synced) log_is_unsynced_ = false;
-  return synced;
-}
-
-// The write-ahead log, if it is open.
-sqlite3_file* sqlite_store::log_file() {
-  sqlite3_file* log = nullptr;
-  const int rc = sqlite3_file_control(db_.handle(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-  return rc == SQLITE_OK && log != nullptr && log->pMethods != nullptr ? log : nullptr;
-}
-
-void_result sqlite_store::sync_log() {
-  sqlite3_file* const log = log_file();
-  if (log == nullptr) return done{};  // nothing was written since it was opened
-  const int rc = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
-  if (rc == SQLITE_OK) return done{};
-  return detail::sqlite_failure(options_.path, "writing its log to stable storage", rc, 0,
-                                sqlite3_errstr(rc));
-}
-
-// After a sync that failed, a system may take for written what is not, and say yes to the next one.
-// Written again, the same bytes are to be synced again.
-void_result sqlite_store::write_log_again() {
-  if (!begin_.run()) return db_.failure("writing its log again");  // nobody else writes meanwhile
-  sqlite3_file* const log = log_file();
-  auto written = log != nullptr ? copy_log_bytes(*log) : void_result(done{});
-  if (written) written = sync_log();
-  if (!db_.exec("ROLLBACK") && written) written = db_.failure("writing its log again");
-  if (written) log_is_doubtful_ = false;
-  return written;
-}
-
-void_result sqlite_store::copy_log_bytes(sqlite3_file& log) {
-  constexpr sqlite3_int64 piece_bytes = 1 << 16;
-  std::vector<char> piece(piece_bytes);
-  sqlite3_int64 size = 0;
-  int rc = log.pMethods->xFileSize(&log, &size);
-  for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += piece_bytes) {
-    const int bytes = static_cast<int>(std::min(piece_bytes, size - at));
-    rc = log.pMethods->xRead(&log, piece.data(), bytes, at);
-    if (rc == SQLITE_OK) rc = log.pMethods->xWrite(&log, piece.data(), bytes, at);
-  }
-  if (rc == SQLITE_OK) return done{};
-  return detail::sqlite_failure(options_.path, "writing its log again", rc, 0, sqlite3_errstr(rc));
+  return options_.sync == sync_mode::interval ? log_.flush() : void_result(done{});
 }
 
 // ---- reading
@@ -505,10 +434,12 @@ std::optional<std::uint64_t> sqlite_store::room() {
 
 std::unique_ptr<store_reader> sqlite_store::reader() {
   return std::make_unique<detail::sqlite_reader>(
-      options_.path, connection::how{.read_only = true,
-                                     .vfs = options_.vfs,
-                                     .cache_bytes = reader_cache_bytes,
-                                     .busy_ms = static_cast<int>(options_.busy_for.count())});
+      options_.path,
+      connection::how{.read_only = true,
+                      .vfs = options_.vfs,
+                      .cache_bytes = reader_cache_bytes,
+                      .busy_ms = static_cast<int>(options_.busy_for.count())},
+      log_.readers());
 }
 
 // ---- opening

@@ -12,7 +12,7 @@
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "jobs/store/testing/store_gates_suite.hpp"
 #include "jobs/store/testing/store_suite.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::testing {
 namespace {
@@ -21,7 +21,7 @@ struct sqlite_kind {
   std::unique_ptr<store> open() {
     return must(open_sqlite({.path = folder.file("jobs.db"), .sync = sync_mode::off}));
   }
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
 };
 
 // Most lines of keys are in the file then.
@@ -30,7 +30,7 @@ struct sqlite_few_lines_kind {
     return must(open_sqlite(
         {.path = folder.file("jobs.db"), .sync = sync_mode::off, .key_lines_in_memory = 2}));
   }
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, store_suite, sqlite_kind);
@@ -70,7 +70,7 @@ class sqlite_store_test : public ::testing::Test {
     return std::filesystem::exists(folder.file(name));
   }
 
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   sqlite_options options{
       .path = folder.file("jobs.db"), .sync = sync_mode::off, .busy_for = milliseconds(20)};
 };

@@ -13,7 +13,7 @@
 #include "jobs/store/sqlite/store_backup.hpp"
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "jobs/store/testing/store_words.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::testing {
 namespace {
@@ -69,7 +69,7 @@ class store_check_test : public ::testing::Test {
     std::filesystem::copy_file(before, path, std::filesystem::copy_options::overwrite_existing);
   }
 
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   std::string path = folder.file("jobs.db");
   std::size_t lines_in_memory = 1000;
 };

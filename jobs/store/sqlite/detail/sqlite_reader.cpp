@@ -1,11 +1,13 @@
 #include "jobs/store/sqlite/detail/sqlite_reader.hpp"
 
+#include <shared_mutex>
 #include <utility>
 
 namespace sluice::jobs::detail {
 
-sqlite_reader::sqlite_reader(std::string path, connection::how how)
-    : path_(std::move(path)), how_(std::move(how)) {
+sqlite_reader::sqlite_reader(std::string path, connection::how how,
+                             std::shared_ptr<shared_mutex> gate)
+    : path_(std::move(path)), how_(std::move(how)), gate_(std::move(gate)) {
   how_.read_only = true;
 }
 
@@ -23,29 +25,31 @@ void_result sqlite_reader::open() {
   return done{};
 }
 
-result<std::optional<job>> sqlite_reader::get(job_id id) {
+template <class Read>
+auto sqlite_reader::read(Read what) -> decltype(what(std::declval<opened&>())) {
+  const std::shared_lock hold(*gate_);
   if (auto ready = open(); !ready) return std::move(ready.error());
-  return it_->find.get(id);
+  return what(*it_);
+}
+
+result<std::optional<job>> sqlite_reader::get(job_id id) {
+  return read([&](opened& on) { return on.find.get(id); });
 }
 
 result<job_page> sqlite_reader::list(const job_filter& filter, job_id after, std::size_t limit) {
-  if (auto ready = open(); !ready) return std::move(ready.error());
-  return it_->find.list(filter, after, limit);
+  return read([&](opened& on) { return on.find.list(filter, after, limit); });
 }
 
 result<std::optional<batch_info>> sqlite_reader::get_batch(job_id id) {
-  if (auto ready = open(); !ready) return std::move(ready.error());
-  return it_->batches.get(id);
+  return read([&](opened& on) { return on.batches.get(id); });
 }
 
 result<batch_page> sqlite_reader::list_batches(job_id after, std::size_t limit) {
-  if (auto ready = open(); !ready) return std::move(ready.error());
-  return it_->batches.list(after, limit);
+  return read([&](opened& on) { return on.batches.list(after, limit); });
 }
 
 result<log_page> sqlite_reader::logs(job_id id, std::uint64_t after, std::size_t limit) {
-  if (auto ready = open(); !ready) return std::move(ready.error());
-  return it_->batches.logs(id, after, limit);
+  return read([&](opened& on) { return on.batches.logs(id, after, limit); });
 }
 
 }  // namespace sluice::jobs::detail

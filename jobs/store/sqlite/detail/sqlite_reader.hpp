@@ -4,18 +4,21 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "jobs/store/sqlite/detail/batch_finder.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/job_finder.hpp"
 #include "jobs/store/store.hpp"
+#include "sluice/sync/shared_mutex.hpp"
 
 namespace sluice::jobs::detail {
 
 // Opens at its first call, and again after a failure to do so: there is nobody earlier to tell.
 class sqlite_reader final : public store_reader {
  public:
-  sqlite_reader(std::string path, connection::how how);
+  // `gate` is held while it reads: the log is copied when nobody does.
+  sqlite_reader(std::string path, connection::how how, std::shared_ptr<shared_mutex> gate);
 
   result<std::optional<job>> get(job_id id) override;
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) override;
@@ -31,9 +34,13 @@ class sqlite_reader final : public store_reader {
     batch_finder batches;
   };
   void_result open();
+  // Opens, and reads with what is there then.
+  template <class Read>
+  auto read(Read what) -> decltype(what(std::declval<opened&>()));
 
   std::string path_;
   connection::how how_;
+  std::shared_ptr<shared_mutex> gate_;
   std::unique_ptr<opened> it_;  // its finders point to its connection
 };
 

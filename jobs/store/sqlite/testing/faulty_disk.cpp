@@ -163,7 +163,7 @@ int faulty_disk::impl::truncate(disk_node& it, std::int64_t size) {
 int faulty_disk::impl::sync(disk_node& it) {
   const std::lock_guard hold(mutex_);
   if (off_) return SQLITE_IOERR_FSYNC;
-  if (failing_syncs_ > 0) {
+  if (failing_syncs_ > 0 && (failing_file_.empty() || failing_file_ == it.name)) {
     --failing_syncs_;
     if (after_failed_sync_ == failed_sync::forgets) it.data.forget_dirty();
     if (after_failed_sync_ == failed_sync::reverts) it.data.revert_dirty();
@@ -223,8 +223,9 @@ bool faulty_disk::is_off() const {
   return impl_->off_;
 }
 
-void faulty_disk::fail_next_sync(std::uint64_t count, failed_sync then) {
+void faulty_disk::fail_next_sync(std::uint64_t count, failed_sync then, std::string_view of) {
   const std::lock_guard hold(impl_->mutex_);
+  impl_->failing_file_ = of;
   impl_->failing_syncs_ = count;
   impl_->after_failed_sync_ = then;
 }

@@ -71,8 +71,9 @@ class faulty_disk {
   void power_off();
   bool is_off() const;
 
-  // The next `count` syncs fail.
-  void fail_next_sync(std::uint64_t count = 1, failed_sync then = failed_sync::keeps);
+  // The next `count` syncs fail, of this file or of any.
+  void fail_next_sync(std::uint64_t count = 1, failed_sync then = failed_sync::keeps,
+                      std::string_view of = {});
   // The system's number for whatever fails, as ENOSPC of a sync that finds no room.
   void fails_with(int system_errno);
   // No more than this many further bytes, until space is freed or there is room again.

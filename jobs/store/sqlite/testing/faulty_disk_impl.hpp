@@ -96,6 +96,7 @@ class faulty_disk::impl {
   bool off_ = false;
   std::optional<std::uint64_t> off_at_;  // number of an event
   std::uint64_t failing_syncs_ = 0;
+  std::string failing_file_;  // empty: of any
   failed_sync after_failed_sync_ = failed_sync::keeps;
   int errno_ = 0;
   std::optional<std::uint64_t> capacity_;  // in bytes used

@@ -1,0 +1,165 @@
+#include "jobs/store/sqlite/detail/write_ahead_log.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace sluice::jobs::detail {
+namespace {
+
+// As https://www.sqlite.org/fileformat2.html describes it: numbers are big-endian.
+constexpr sqlite3_int64 log_header_bytes = 32;
+constexpr sqlite3_int64 frame_header_bytes = 24;
+constexpr sqlite3_int64 at_page_size = 8;
+
+std::uint32_t number_at(const std::array<unsigned char, 4>& bytes) {
+  std::uint32_t value = 0;
+  for (const unsigned char b : bytes) value = value << 8U | b;
+  return value;
+}
+
+int read_number(sqlite3_file& from, sqlite3_int64 at, std::uint32_t& value) {
+  std::array<unsigned char, 4> bytes{};
+  const int rc = from.pMethods->xRead(&from, bytes.data(), static_cast<int>(bytes.size()), at);
+  value = number_at(bytes);
+  return rc;
+}
+
+}  // namespace
+
+write_ahead_log::~write_ahead_log() {
+  if (!file_is_doubtful_) return;
+  sqlite3_db_config(db_.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+void write_ahead_log::begin() {
+  sqlite3_wal_hook(
+      db_.handle(),
+      [](void* pages, sqlite3*, const char*, int now) {
+        *static_cast<int*>(pages) = now;
+        return SQLITE_OK;
+      },
+      &pages_);
+}
+
+void_result write_ahead_log::copy(int how) {
+  const std::lock_guard alone(*readers_);
+  // What is copied from the log must be safe in the log first.
+  if (log_is_doubtful_) {
+    if (auto written = write_log_again(); !written) return written;
+  }
+  if (file_is_doubtful_) {
+    if (auto written = write_file_again(); !written) return written;
+  }
+  int in_log = -1;
+  int copied = -1;
+  const int rc = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, how, &in_log, &copied);
+  // Busy: somebody reads an old state. It will be copied another time.
+  if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED) {
+    if (in_log >= 0) copied_unsynced_ = copied < in_log ? copied : 0;
+    return done{};
+  }
+  error why = db_.failure("copying its log into it");
+  file_is_doubtful_ = copied_unsynced_ > 0;
+  // The log is synced there too. Where batches sync it, it was already.
+  if (synced_by_ != synced_by::batches) log_is_doubtful_ = true;
+  return why;
+}
+
+void_result write_ahead_log::flush() {
+  if (!is_unsynced_) return done{};
+  auto synced = log_is_doubtful_ ? write_log_again() : sync(file(SQLITE_FCNTL_JOURNAL_POINTER));
+  log_is_doubtful_ = !synced.has_value();
+  if (synced) is_unsynced_ = false;
+  return synced;
+}
+
+// The log or the file itself, if it is open.
+sqlite3_file* write_ahead_log::file(int which) {
+  sqlite3_file* found = nullptr;
+  const int rc = sqlite3_file_control(db_.handle(), "main", which, &found);
+  return rc == SQLITE_OK && found != nullptr && found->pMethods != nullptr ? found : nullptr;
+}
+
+void_result write_ahead_log::sync(sqlite3_file* it) {
+  if (it == nullptr) return done{};  // nothing was written since it was opened
+  const int rc = it->pMethods->xSync(it, SQLITE_SYNC_NORMAL);
+  if (rc == SQLITE_OK) return done{};
+  return sqlite_failure(db_.path(), "writing it to stable storage", rc, 0, sqlite3_errstr(rc));
+}
+
+// Written again, the same bytes are to be synced again.
+template <class Write>
+void_result write_ahead_log::write_again(Write what, sqlite3_file* synced) {
+  constexpr const char* doing = "writing again what was not synced";
+  if (!db_.exec("BEGIN IMMEDIATE")) return db_.failure(doing);  // nobody else writes meanwhile
+  const int rc = what();
+  auto written = rc == SQLITE_OK
+                     ? sync(synced)
+                     : void_result(sqlite_failure(db_.path(), doing, rc, 0, sqlite3_errstr(rc)));
+  if (!db_.exec("ROLLBACK") && written) written = db_.failure(doing);
+  return written;
+}
+
+void_result write_ahead_log::write_log_again() {
+  auto written =
+      write_again([this] { return copy_log_bytes(); }, file(SQLITE_FCNTL_JOURNAL_POINTER));
+  if (written) log_is_doubtful_ = false;
+  return written;
+}
+
+void_result write_ahead_log::write_file_again() {
+  auto written = write_again([this] { return copy_pages(); }, file(SQLITE_FCNTL_FILE_POINTER));
+  if (!written) return written;
+  file_is_doubtful_ = false;
+  copied_unsynced_ = 0;
+  return done{};
+}
+
+int write_ahead_log::copy_log_bytes() {
+  sqlite3_file* const log = file(SQLITE_FCNTL_JOURNAL_POINTER);
+  if (log == nullptr) return SQLITE_OK;
+  constexpr sqlite3_int64 piece_bytes = 1 << 16;
+  std::vector<char> piece(piece_bytes);
+  sqlite3_int64 size = 0;
+  int rc = log->pMethods->xFileSize(log, &size);
+  for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += piece_bytes) {
+    const int bytes = static_cast<int>(std::min(piece_bytes, size - at));
+    rc = log->pMethods->xRead(log, piece.data(), bytes, at);
+    if (rc == SQLITE_OK) rc = log->pMethods->xWrite(log, piece.data(), bytes, at);
+  }
+  return rc;
+}
+
+// The pages that SQLite takes for copied, each as the last of its frames among those has it.
+int write_ahead_log::copy_pages() {
+  sqlite3_file* const log = file(SQLITE_FCNTL_JOURNAL_POINTER);
+  sqlite3_file* const to = file(SQLITE_FCNTL_FILE_POINTER);
+  if (log == nullptr || to == nullptr) return SQLITE_IOERR;
+  std::uint32_t page_bytes = 0;
+  int rc = read_number(*log, at_page_size, page_bytes);
+  if (page_bytes == 1) page_bytes = 65536;
+  const auto frame = [&](int n) {
+    return log_header_bytes + n * (frame_header_bytes + sqlite3_int64{page_bytes});
+  };
+  std::map<std::uint32_t, int> last;  // of each page
+  for (int n = 0; rc == SQLITE_OK && n < copied_unsynced_; ++n) {
+    std::uint32_t page = 0;
+    rc = read_number(*log, frame(n), page);
+    last[page] = n;
+  }
+  std::vector<char> bytes(page_bytes);
+  const int count = static_cast<int>(page_bytes);
+  for (const auto& [page, n] : last) {
+    if (rc != SQLITE_OK) break;
+    rc = log->pMethods->xRead(log, bytes.data(), count, frame(n) + frame_header_bytes);
+    if (rc != SQLITE_OK) break;
+    rc = to->pMethods->xWrite(to, bytes.data(), count, (page - 1) * sqlite3_int64{page_bytes});
+  }
+  return rc;
+}
+
+}  // namespace sluice::jobs::detail
