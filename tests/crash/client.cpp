@@ -43,7 +43,7 @@ push_answer answer_of(const jobs::result<jobs::push_receipt>& made) {
 
 taken_job taken(const jobs::job& it, jobs::lease_ref lease) {
   return {lease, contents_of(it.spec), token_of(it.spec.args.data),
-          it.result ? it.result->data : std::string(), 0};
+          it.result ? it.result->data : std::string(), it.attempts + 1};
 }
 
 jobs::failure failure_asked_for() {

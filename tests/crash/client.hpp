@@ -34,7 +34,8 @@ struct taken_job {
   std::string contents;
   token it = 0;
   std::string result{};
-  lease_number number = 0;  // in the ledger
+  std::uint32_t attempt = 0;  // which one this lease is for; 0: not known
+  lease_number number = 0;    // in the ledger
 };
 
 class client {

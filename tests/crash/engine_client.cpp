@@ -14,9 +14,10 @@ answer to_answer(const jobs::result<T>& made) {
 
 std::vector<push_answer> engine_client::push(const std::vector<jobs::job_spec>& specs,
                                              jobs::bulk mode) {
-  if (specs.size() == 1) return {answer_of(engine_.push(specs.front()).get())};
+  if (specs.size() == 1) return {answer_of(answer_to(engine_.push(specs.front())))};
   std::vector<push_answer> answers;
-  for (const auto& made : engine_.push_many(specs, mode).get()) answers.push_back(answer_of(made));
+  for (const auto& made : answer_to(engine_.push_many(specs, mode)))
+    answers.push_back(answer_of(made));
   return answers;
 }
 
@@ -27,7 +28,7 @@ std::optional<std::vector<taken_job>> engine_client::lease(std::size_t max, mill
   what.max = max;
   what.worker = "crash";
   what.lease_for = lease_for;
-  auto made = engine_.lease(std::move(what), {deadline::after(wait), {}}).get();
+  auto made = answer_to(engine_.lease(std::move(what), {deadline::after(wait), {}}));
   std::vector<taken_job> all;
   if (!made) {
     if (made.error().code == jobs::error_code::timed_out) return all;
@@ -38,15 +39,15 @@ std::optional<std::vector<taken_job>> engine_client::lease(std::size_t max, mill
 }
 
 answer engine_client::ack(const taken_job& job, const std::string& result) {
-  if (result.empty()) return to_answer(engine_.ack(job.lease).get());
-  return to_answer(engine_.ack(job.lease, jobs::payload{result}).get());
+  if (result.empty()) return to_answer(answer_to(engine_.ack(job.lease)));
+  return to_answer(answer_to(engine_.ack(job.lease, jobs::payload{result})));
 }
 
 std::vector<answer> engine_client::ack_many(const std::vector<taken_job>& jobs) {
   std::vector<jobs::ack_item> items;
   for (const auto& job : jobs) items.push_back({job.lease, {}});
   std::vector<answer> answers;
-  for (const auto& made : engine_.ack_many(std::move(items)).get()) {
+  for (const auto& made : answer_to(engine_.ack_many(std::move(items)))) {
     answers.push_back(to_answer(made));
   }
   return answers;
@@ -55,29 +56,31 @@ std::vector<answer> engine_client::ack_many(const std::vector<taken_job>& jobs) 
 answer engine_client::fail(const taken_job& job, milliseconds retry_in) {
   auto why = failure_asked_for();
   why.retry_in = retry_in;
-  return to_answer(engine_.fail(job.lease, std::move(why)).get());
+  return to_answer(answer_to(engine_.fail(job.lease, std::move(why))));
 }
 
 answer engine_client::bury(const taken_job& job) {
   auto why = failure_asked_for();
   why.for_good = true;
-  return to_answer(engine_.fail(job.lease, std::move(why)).get());
+  return to_answer(answer_to(engine_.fail(job.lease, std::move(why))));
 }
 
 answer engine_client::extend(const taken_job& job, milliseconds by) {
-  return to_answer(engine_.extend(job.lease, by));
+  const auto how = to_answer(engine_.extend(job.lease, by));
+  help();
+  return how;
 }
 
 answer engine_client::cancel(jobs::job_id id) {
-  return to_answer(engine_.cancel(id).get());
+  return to_answer(answer_to(engine_.cancel(id)));
 }
 
 answer engine_client::remove(jobs::job_id id) {
-  return to_answer(engine_.remove(id).get());
+  return to_answer(answer_to(engine_.remove(id)));
 }
 
 answer engine_client::retry(jobs::job_id id) {
-  return to_answer(engine_.retry(id).get());
+  return to_answer(answer_to(engine_.retry(id)));
 }
 
 std::optional<std::vector<taken_job>> engine_client::list(jobs::job_state state) {
@@ -86,7 +89,7 @@ std::optional<std::vector<taken_job>> engine_client::list(jobs::job_state state)
   what.state = state;
   what.limit = 1000;
   for (;;) {
-    const auto page = engine_.list(what).get();
+    const auto page = answer_to(engine_.list(what));
     if (!page) return std::nullopt;
     for (const auto& it : page->jobs) all.push_back(taken(it, {it.id, 0}));
     if (!page->cursor) return all;

@@ -34,6 +34,19 @@ std::string verdict::to_string() const {
   return text;
 }
 
+void verdict::add(const verdict& more) {
+  for (const auto count :
+       {&verdict::attempted,  &verdict::acknowledged, &verdict::refused, &verdict::unanswered,
+        &verdict::leases,     &verdict::redelivered,  &verdict::done,    &verdict::failed,
+        &verdict::dead,       &verdict::crashes,      &verdict::expired, &verdict::extended,
+        &verdict::called_off, &verdict::retried,      &verdict::results, &verdict::early,
+        &verdict::lost,       &verdict::unexpected,   &verdict::doubled, &verdict::revived,
+        &verdict::twins,      &verdict::denied}) {
+    this->*count += more.*count;
+  }
+  findings.insert(findings.end(), more.findings.begin(), more.findings.end());
+}
+
 detail::ledger_record& detail::ledger_state::of(token it) {
   check(it >= 1 && it <= records.size(), "ledger", "a token that it gave out");
   return records[it - 1];
@@ -156,6 +169,14 @@ lease_number ledger::leased(token it, std::string_view contents, lease_terms how
     ++s.so_far.leases;
     if (!s.came_rightly(it, contents)) return 0;
     auto& r = s.of(it);
+    if (r.life == s.life && how.attempt != 0 && how.attempt < r.attempt) {
+      // Another worker has had it since, and was quicker to say so.
+      ++s.so_far.expired;
+      if (how.held_until > r.came) {
+        s.object(s.so_far.doubled, it, "was given out while a lease on it was open");
+      }
+      return ++s.clock;
+    }
     if (how.came < r.not_before) s.object(s.so_far.early, it, "was given out before its time");
     // What was asked for earlier may have been on its way.
     if (r.off_at != 0 && how.asked > r.off_at) {
@@ -189,6 +210,8 @@ lease_number ledger::leased(token it, std::string_view contents, lease_terms how
     if (r.off_life != s.life) r.off_unanswered = false;
     r.not_before = {};
     r.held_until = how.held_until;
+    r.attempt = how.attempt;
+    r.came = how.came;
     if (r.first_asked == 0) r.first_asked = how.asked;
     return r.lease = ++s.clock;
   });
@@ -306,6 +329,7 @@ void ledger::retried(token it, answer how) {
     r.ended_at = 0;  // it may have its key again
     r.end_unanswered = r.retry_unanswered = how == answer::none;
     r.found_dead = false;
+    r.attempt = 0;  // they are counted anew
     if (how == answer::yes) ++s.so_far.retried;
   });
 }

@@ -63,6 +63,8 @@ struct lease_terms {
   std::uint64_t asked = 0;
   unix_time came{};
   unix_time held_until = never;
+  // Of the job, from 1: which of two leases was first, whoever tells of his first. 0: not known.
+  std::uint32_t attempt = 0;
 };
 using lease_number = std::uint64_t;  // zero: the one that is open
 
@@ -79,6 +81,8 @@ struct verdict {
     return lost + unexpected + doubled + revived + twins + denied + early == 0;
   }
   std::string to_string() const;
+  // The counts and findings of another one, on top.
+  void add(const verdict& more);
 };
 
 namespace detail {
@@ -104,6 +108,8 @@ struct ledger_record {
 
   lease_number lease = 0;
   std::uint64_t first_asked = 0;  // for the first lease
+  std::uint32_t attempt = 0;      // of the lease
+  unix_time came{};
   unix_time held_until = never;
   unix_time not_before{};
   unix_time pause_until{};  // if the failure under way is taken

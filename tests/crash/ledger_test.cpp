@@ -371,6 +371,31 @@ TEST_F(ledger_test, AnUnansweredExtensionDoesNotMakeALeaseLonger) {
   expect_ok();
 }
 
+// A worker that gets no time for a while tells of its lease when another has the job already.
+TEST_F(ledger_test, ALeaseThatIsToldOfLateCountsAsTheEarlierOne) {
+  const auto it = push(answer::yes);
+  const auto second = book.leased(it, contents(it), {.came = {1000}, .attempt = 2});
+  const auto first = book.leased(it, contents(it), {.held_until = {1000}, .attempt = 1});
+  book.acking(it, first);
+  book.acked(it, answer::no, first);
+  book.acking(it, second);
+  book.acked(it, answer::yes, second);
+  const auto before = book.leased(it, contents(it), {.held_until = {900}, .attempt = 1});
+  expect_ok();
+  EXPECT_EQ(book.judge().expired, 2U);
+  book.acked(it, answer::yes, before);
+  expect(&verdict::doubled, 1);
+}
+
+TEST_F(ledger_test, ALeaseThatIsToldOfLateAndWasOpenIsDoubled) {
+  const auto it = push(answer::yes);
+  const auto second = book.leased(it, contents(it), {.came = {1000}, .attempt = 2});
+  book.leased(it, contents(it), {.held_until = {1001}, .attempt = 1});
+  book.acking(it, second);
+  book.acked(it, answer::yes, second);
+  expect(&verdict::doubled, 1);
+}
+
 TEST_F(ledger_test, OnlyTheLastLeaseMayEndAJob) {
   const auto it = push(answer::yes);
   const auto first = book.leased(it, contents(it), {.held_until = {1000}});
@@ -410,6 +435,18 @@ TEST_F(ledger_test, ADeadJobThatIsTriedAgainMustComeAgain) {
   expect(&verdict::lost, 1);
   lease(sure);
   ack(sure);
+  expect_ok();
+}
+
+TEST_F(ledger_test, AttemptsAreCountedAnewWhenADeadJobIsTriedAgain) {
+  const auto it = push(answer::yes);
+  const auto second = book.leased(it, contents(it), {.attempt = 2});
+  book.burying(it, second);
+  book.buried(it, answer::yes, second);
+  book.retried(it, answer::yes);
+  const auto again = book.leased(it, contents(it), {.attempt = 1});
+  book.acking(it, again);
+  book.acked(it, answer::yes, again);
   expect_ok();
 }
 

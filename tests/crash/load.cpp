@@ -29,7 +29,7 @@ std::optional<std::vector<taken_job>> take(ledger& book, client& from, std::size
   if (!taken) return taken;
   const auto came = jobs::real_time().now();
   for (auto& job : *taken) {
-    job.number = book.leased(job.it, job.contents, {asked, came, held_until});
+    job.number = book.leased(job.it, job.contents, {asked, came, held_until, job.attempt});
   }
   return taken;
 }
@@ -236,8 +236,8 @@ int keep_busy(ledger& book, const connect& to, const load& how, std::stop_token 
   return deserted.load();
 }
 
-bool drain(ledger& book, client& from) {
-  const auto give_up = seam::now() + 60s;
+bool drain(ledger& book, client& from, std::chrono::seconds patience) {
+  const auto give_up = seam::now() + patience;
   while (seam::now() < give_up) {
     const auto taken = take(book, from, 500, 100ms, 60s);
     if (!taken) return false;

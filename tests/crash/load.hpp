@@ -4,6 +4,7 @@
 // and later, with unique keys, cancelling and deleting some) and workers (that ack, with results
 // too, fail, bury, extend, or hold on to what they took, with leases that run out).
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -37,7 +38,8 @@ using connect = std::function<std::unique_ptr<client>()>;
 int keep_busy(ledger& book, const connect& to, const load& how, std::stop_token stop);
 
 // Takes and acks everything that is left, waits for what is due later, and looks at the dead.
-// False: the server stopped answering, or did not run dry in a minute.
-[[nodiscard]] bool drain(ledger& book, client& from);
+// False: the server stopped answering, or did not run dry in that time.
+[[nodiscard]] bool drain(ledger& book, client& from,
+                         std::chrono::seconds patience = std::chrono::minutes(1));
 
 }  // namespace sluice::crash
