@@ -234,6 +234,14 @@ result<queue_info> engine::queue(std::string_view name) const {
   return impl_->core_.info_of(*q);
 }
 
+std::uint64_t engine::ready_above(std::string_view name, std::int64_t priority) const {
+  const std::lock_guard hold(impl_->mutex_);
+  const detail::queue_state* const q = impl_->core_.find_queue(name);
+  if (q == nullptr) return 0;
+  const auto counted = q->ready.count_before({priority, 0});
+  return counted ? *counted : impl_->core_.info_of(*q).counts.ready;
+}
+
 future<result<queue_info>> engine::configure(std::string name, queue_patch patch) {
   return impl_->ask_store(
       result<queue_info>(over()),
@@ -270,8 +278,8 @@ future<result<job>> engine::peek(std::string queue, job_state state) {
   });
 }
 
-future<result<std::uint64_t>> engine::kick(std::string queue, std::uint64_t max) {
-  using answer = result<std::uint64_t>;
+future<result<kicked_jobs>> engine::kick(std::string queue, std::uint64_t max) {
+  using answer = result<kicked_jobs>;
   return impl_->ask_store(
       answer(over()), [it = impl_.get(), name = std::move(queue), max](promise<answer> to) mutable {
         it->kick(std::move(name), max, std::move(to));

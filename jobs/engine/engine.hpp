@@ -142,8 +142,8 @@ class engine {
   // retry count as such), or, of the dead, the one that was pushed first. not_found: there is none.
   future<result<job>> peek(std::string queue, job_state state);
   // Makes up to `max` dead jobs of a queue ready, as retry does; of a queue that has none, those
-  // that are scheduled or retrying, the next ones first. How many those were.
-  future<result<std::uint64_t>> kick(std::string queue, std::uint64_t max);
+  // that are scheduled or retrying, the next ones first. Which those were.
+  future<result<kicked_jobs>> kick(std::string queue, std::uint64_t max);
   // Dead, cancelled, scheduled or retrying: ready now, its attempts counted from zero again if it
   // was dead or cancelled. Otherwise wrong_state.
   future<result<job>> retry(job_id id);
@@ -174,7 +174,10 @@ class engine {
   future<result<event_page>> events(event_request what, wait_limits limits = {});
 
   std::vector<queue_info> queues() const;
-  result<queue_info> queue(std::string_view name) const;                      // not_found
+  result<queue_info> queue(std::string_view name) const;  // not_found
+  // How many of its ready jobs have a higher priority than this. Where they are more than the queue
+  // has in memory: all that are ready.
+  std::uint64_t ready_above(std::string_view name, std::int64_t priority) const;
   future<result<queue_info>> configure(std::string name, queue_patch patch);  // makes it if need be
   // Gives no jobs of this queue to anybody for so long, whatever its options say; zero: it does
   // again. Kept in memory: a restart ends it. not_found: there is no such queue.

@@ -157,6 +157,16 @@ TEST_F(EngineHelp, AnEngineThatStopsAnswersWhatAHelperStaged) {
   EXPECT_EQ(e().queue("default")->counts.ready, 1U);
 }
 
+// The next one is likely to be where the last one was.
+TEST_F(EngineHelp, AThreadThatHelpedAnEngineBeforeIsNoHelperOfTheNext) {
+  for (int i = 0; i < 20; ++i) {
+    help();
+    reopen();
+    auto pushed = begin_push({});
+    ASSERT_TRUE(pushed.try_get_for(10s)) << "opened " << i + 1 << " times";
+  }
+}
+
 TEST_F(EngineHelp, HelpersAndOthersTogetherLoseNothing) {
   (void)e();
   constexpr int of_each = 2000;

@@ -437,7 +437,8 @@ class EngineModel : public engine_words {
     if (expected.empty()) expected = m.buried(queue, false);
     expected.resize(std::min(max, expected.size()));
     ASSERT_TRUE(kicked) << kicked.error().message;
-    EXPECT_EQ(*kicked, expected.size());
+    EXPECT_EQ(kicked->count, expected.size());
+    EXPECT_EQ(kicked->ids, expected);
     for (const job_id id : expected) {
       model_job& j = m.jobs.at(id);
       if (has_ended(j.state)) j.attempts = 0;

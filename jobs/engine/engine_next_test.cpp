@@ -18,7 +18,12 @@ class EngineNext : public engine_words {
   std::uint64_t kick(std::uint64_t max, const std::string& queue = "default") {
     auto kicked = e().kick(queue, max).get();
     EXPECT_TRUE(kicked) << (kicked ? "" : kicked.error().message);
-    return kicked ? *kicked : 0;
+    return kicked ? kicked->count : 0;
+  }
+  ids kick_ids(std::uint64_t max) {
+    auto kicked = e().kick("default", max).get();
+    EXPECT_TRUE(kicked) << (kicked ? "" : kicked.error().message);
+    return kicked ? kicked->ids : ids{};
   }
   // So many that are dead, in order.
   ids push_dead(std::size_t count, const std::string& queue = "default") {
@@ -121,6 +126,16 @@ TEST_F(EngineNext, KickMakesScheduledOnesReadyWhenNoneIsDead) {
   EXPECT_EQ(kick(100), 0U);
 }
 
+TEST_F(EngineNext, KickSaysWhichJobsItMadeReady) {
+  const ids dead = push_dead(3);
+  const job_id late = push_later(60s);
+  const job_id soon = push_later(10s);
+  EXPECT_EQ(kick_ids(2), (ids{dead[0], dead[1]}));
+  EXPECT_EQ(e().kick("default", 9).get()->from, job_state::dead);
+  EXPECT_EQ(kick_ids(9), (ids{soon, late}));
+  EXPECT_EQ(e().kick("default", 9).get()->from, job_state::scheduled);
+}
+
 TEST_F(EngineNext, KickGoesInStepsThroughMany) {
   const ids dead = push_dead(1000);
   const ids more = push_dead(900);
@@ -137,7 +152,7 @@ TEST_F(EngineNext, AKickIsAnsweredAfterItsCommit) {
   drive.await_held();
   EXPECT_FALSE(kicked.is_ready());
   drive.let_go();
-  EXPECT_EQ(*kicked.get(), 1U);
+  EXPECT_EQ(kicked.get()->count, 1U);
   drive.fails(error_code::io_error);
   EXPECT_EQ(code_of(e().kick("default", 1).get()), error_code::io_error);
   drive.works();

@@ -92,6 +92,15 @@ struct give_back {
   std::optional<std::int64_t> priority{};
 };
 
+// Jobs of a queue that were made ready all at once.
+struct kicked_jobs {
+  static constexpr std::size_t ids_max = 100'000;
+
+  std::uint64_t count = 0;
+  job_state from = job_state::dead;  // or scheduled: those that were scheduled or retrying
+  std::vector<job_id> ids{};         // in the order in which they became ready; the last ids_max
+};
+
 struct ack_item {
   lease_ref lease{};
   std::optional<payload> result{};

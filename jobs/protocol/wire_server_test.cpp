@@ -13,8 +13,8 @@
 #include "jobs/http/testing/tls_wire.hpp"
 #include "jobs/net/testing/socket_wire.hpp"
 #include "jobs/protocol/frames.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/future/promise.hpp"
 #include "sluice/sync/guarded.hpp"
 
@@ -365,7 +365,7 @@ TEST_F(WireServer, WhatIsLeftAtTheLimitIsCutOff) {
 }
 
 TEST_F(WireServer, ListensOnASocketOfThisMachine) {
-  jobs::testing::temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   const std::string path = folder.path() + "/s.sock";
   options_.listen = {{.unix_path = path}};
   start();
@@ -387,7 +387,7 @@ TEST_F(WireServer, ListensOnASocketOfThisMachine) {
 }
 
 TEST_F(WireServer, ReplacesASocketThatNobodyServesAndNoOtherFile) {
-  jobs::testing::temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   const std::string path = folder.path() + "/s.sock";
   const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un where{};
@@ -426,7 +426,7 @@ TEST_F(WireServer, BeyondLoopbackItListensOnlyIfItIsToldSo) {
 }
 
 TEST_F(WireServer, SpeaksTls) {
-  jobs::testing::temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   options_.tls = jobs::testing::make_certificate(folder, "server", {});
   start();
   jobs::testing::tls_wire w(port_);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "jobs/engine/detail/engine_impl.hpp"
+#include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/base/this_thread.hpp"
 
@@ -59,11 +60,17 @@ void engine::impl::run() {
 
 thread_local engine::impl::helping engine::impl::helps_;
 
+std::uint64_t engine::impl::next_number() noexcept {
+  static atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 // Few changes are committed here and now: to hand them over and to hear of it would take as long as
 // the commit. Many are the committer's, while this thread gathers more; and so is a disk that lets
 // one wait.
 bool engine::impl::help() {
-  helps_.whom = this;
+  // What a thread staged here before it helped another engine is still to be begun.
+  if (helps_.whom != number_) helps_ = {number_, helps_.whom != 0};
   if (!helps_.has_something) return false;
   std::unique_lock turn(turn_, std::try_to_lock);
   bool is_mine = turn.owns_lock() && last_commit_ <= help_commit_max;

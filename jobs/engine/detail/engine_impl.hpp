@@ -55,7 +55,7 @@ class engine::impl {
   }
   // At once, or when this thread helps next.
   void wake_committer() {
-    if (helps_.whom == this) {
+    if (helps_.whom == number_) {
       helps_.has_something = true;
     } else {
       wake_.set();
@@ -96,7 +96,7 @@ class engine::impl {
   void reload(const job_ptr& trimmed, detail::ack_reply to);
   void lease_job(job_id id, lease_request what, promise<result<leased_job>> to);
   void peek(std::string name, job_state state, promise<result<job>> to);
-  void kick(std::string name, std::uint64_t max, promise<result<std::uint64_t>> to);
+  void kick(std::string name, std::uint64_t max, promise<result<kicked_jobs>> to);
   void configure(std::string name, queue_patch patch, promise<result<queue_info>> to);
   void purge(std::string name, promise<result<std::uint64_t>> to);
 
@@ -186,10 +186,12 @@ class engine::impl {
 
   // A thread that helps: which engine, and whether it has staged something since it did so last.
   struct helping {
-    const impl* whom = nullptr;
+    std::uint64_t whom = 0;  // its number: where an engine was, another one may be later
     bool has_something = false;
   };
   static thread_local helping helps_;
+  static std::uint64_t next_number() noexcept;
+  const std::uint64_t number_ = next_number();
 
   event wake_;
   mutex turn_;  // to commit; taken before mutex_

@@ -1,6 +1,7 @@
 // Calls about the next jobs of a queue, in memory or only on disk. As in store_calls.cpp: on the
 // committing thread, a page a round.
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "jobs/engine/detail/engine_impl.hpp"
@@ -122,14 +123,24 @@ std::uint64_t engine::impl::count_of(const detail::queue_state& q, job_state sta
 
 struct engine::impl::kick_state {
   std::string name;
-  promise<result<std::uint64_t>> to;
-  job_state from = job_state::dead;
+  promise<result<kicked_jobs>> to;
   std::uint64_t left = 0;  // that may still be kicked
   place_in_queue after;
-  std::uint64_t count = 0;
+  std::deque<job_id> ids;
+  kicked_jobs done;
+
+  void made_ready(job_id id) {
+    ++done.count;
+    ids.push_back(id);
+    if (ids.size() > kicked_jobs::ids_max) ids.pop_front();
+  }
+  kicked_jobs all() {
+    done.ids.assign(ids.begin(), ids.end());
+    return std::move(done);
+  }
 };
 
-void engine::impl::kick(std::string name, std::uint64_t max, promise<result<std::uint64_t>> to) {
+void engine::impl::kick(std::string name, std::uint64_t max, promise<result<kicked_jobs>> to) {
   auto k = std::make_shared<kick_state>();
   k->to = std::move(to);
   bool is_there = false;
@@ -138,9 +149,9 @@ void engine::impl::kick(std::string name, std::uint64_t max, promise<result<std:
     const detail::queue_state* const q = core_.find_queue(name);
     is_there = q != nullptr && q->is_stored;
     if (is_there) {
-      if (q->counts.dead == 0) k->from = job_state::scheduled;
+      if (q->counts.dead == 0) k->done.from = job_state::scheduled;
       // No more than there are now: what comes meanwhile does not keep it going.
-      k->left = std::min(max, count_of(*q, k->from));
+      k->left = std::min(max, count_of(*q, k->done.from));
     }
   }
   if (!is_there) return k->to.set_value(detail::core::no_such_queue(name));
@@ -149,31 +160,32 @@ void engine::impl::kick(std::string name, std::uint64_t max, promise<result<std:
 }
 
 void engine::impl::kick_step(std::shared_ptr<kick_state> k) {
-  if (k->left == 0) return k->to.set_value(k->count);
+  if (k->left == 0) return k->to.set_value(k->all());
   queue_number number = 0;
   {
     const std::lock_guard hold(mutex_);
     number = core_.find_queue(k->name)->number;
   }
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(k->left, kick_page_jobs));
-  auto page = find_jobs(number, k->from, k->after, limit);
+  auto page = find_jobs(number, k->done.from, k->after, limit);
   if (!page) return k->to.set_value(page.error());
   const std::lock_guard hold(mutex_);
   for (job& j : page->jobs) {
     // A job that was called off may still be held by its worker; one that is busy is on its way.
     if (core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
     --k->left;
-    stage_retry(std::move(j), [k](const result<job>& how, detail::answers&) {
-      if (how) ++k->count;
+    const job_id id = j.id;
+    stage_retry(std::move(j), [k, id](const result<job>& how, detail::answers&) {
+      if (how) k->made_ready(id);
     });
   }
   if (page->next) k->after = *page->next;
   if (!page->next) k->left = 0;
   core_.stage_after([this, k](const detail::commit::outcome& how, detail::answers& then) {
     if (how.why_not != nullptr) {
-      then.add(std::move(k->to), result<std::uint64_t>(*how.why_not));
+      then.add(std::move(k->to), result<kicked_jobs>(*how.why_not));
     } else if (k->left == 0) {
-      then.add(std::move(k->to), result<std::uint64_t>(k->count));
+      then.add(std::move(k->to), result<kicked_jobs>(k->all()));
     } else {
       calls_.push_back([this, k] { kick_step(k); });
     }

@@ -1,5 +1,7 @@
 #include "jobs/engine/detail/window.hpp"
 
+#include <iterator>
+
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::detail {
@@ -12,6 +14,11 @@ void window::publish(job_ptr it, const bounds& b) {
   jobs_.emplace_hint(jobs_.end(), where, std::move(it));
   check(jobs_.size() > before, "sluice::jobs::window", "each job once");
   while (jobs_.size() > 1 && (jobs_.size() > b.jobs || bytes_ > b.bytes)) cut_last();
+}
+
+std::optional<std::size_t> window::count_before(const position& where) const {
+  if (cut_ && horizon_ < where) return std::nullopt;
+  return static_cast<std::size_t>(std::distance(jobs_.begin(), jobs_.lower_bound(where)));
 }
 
 job_ptr window::take_front() {

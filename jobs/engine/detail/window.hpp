@@ -39,6 +39,8 @@ class window {
   bool is_cut() const noexcept { return cut_; }
   position horizon() const noexcept { return horizon_; }
   const job_ptr& front() const { return jobs_.begin()->second; }
+  // How many ready jobs are before that; none: some of them are in the store alone.
+  std::optional<std::size_t> count_before(const position& where) const;
 
   // A job that is in the store, and can be taken.
   void publish(job_ptr it, const bounds& b);

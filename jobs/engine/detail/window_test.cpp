@@ -39,6 +39,18 @@ TEST(Window, GivesByPriorityThenByTurn) {
   EXPECT_FALSE(w.is_cut());
 }
 
+TEST(Window, CountsThoseBeforeAPlaceWhileItHasThemAll) {
+  window w;
+  for (std::uint64_t t = 1; t <= 3; ++t) w.publish(a_job(t, 5), {.jobs = 4, .bytes = 1 << 20});
+  EXPECT_EQ(w.count_before({5, 0}), 0U);
+  EXPECT_EQ(w.count_before({4, 0}), 3U);
+  w.publish(a_job(4, -5), {.jobs = 4, .bytes = 1 << 20});
+  w.publish(a_job(5, -5), {.jobs = 4, .bytes = 1 << 20});
+  ASSERT_TRUE(w.is_cut());
+  EXPECT_EQ(w.count_before({4, 0}), 3U);
+  EXPECT_EQ(w.count_before({-6, 0}), std::nullopt) << "the store has another";
+}
+
 TEST(Window, CutsTheLastWhenItHasTooMany) {
   window w;
   for (std::uint64_t t = 1; t <= 4; ++t) w.publish(a_job(t), {.jobs = 3, .bytes = 1 << 20});

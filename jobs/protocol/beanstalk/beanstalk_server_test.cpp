@@ -9,8 +9,8 @@
 
 #include "jobs/net/testing/socket_wire.hpp"
 #include "jobs/store/memory/memory_store.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -60,7 +60,7 @@ TEST_F(beanstalk_server_test, AJobGoesThroughTheSocket) {
 }
 
 TEST_F(beanstalk_server_test, ASocketOfThisMachineSpeaksTheSame) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const std::string path = folder.path() + "/b.sock";
   options_.wire.listen = {{.unix_path = path}};
   start();

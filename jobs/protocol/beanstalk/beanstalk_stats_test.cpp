@@ -84,6 +84,18 @@ TEST_F(beanstalk_stats_test, StatsTubeHasEveryFieldInItsOrder) {
             "cmd-delete: 1\ncmd-pause-tube: 0\npause: 0\npause-time-left: 0\n");
 }
 
+TEST_F(beanstalk_stats_test, ReadyJobsOfAPriBelow1024AreUrgent) {
+  for (const char* pri : {"0", "1023", "1024", "4294967295"}) put(std::string(pri) + " 0 10", "a");
+  put("5 30 10", "delayed");
+  ask("use other\r\n", "USING other\r\n");
+  put("7 0 10", "b");
+  EXPECT_EQ(first().value("stats-tube default\r\n", "current-jobs-urgent"), "2");
+  EXPECT_EQ(first().value("stats-tube default\r\n", "current-jobs-ready"), "4");
+  EXPECT_EQ(first().value("stats\r\n", "current-jobs-urgent"), "3");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(first().value("stats-tube default\r\n", "current-jobs-urgent"), "1");
+}
+
 TEST_F(beanstalk_stats_test, ATubeIsThereWhileItHoldsJobsOrSomebodyNamesIt) {
   ask("stats-tube a\r\n", "NOT_FOUND\r\n");
   auto other = connect();
@@ -132,6 +144,19 @@ TEST_F(beanstalk_stats_test, StatsJobTellsWhatBefellTheJob) {
   EXPECT_EQ(first().value("stats-job 1\r\n", "state"), "ready");
   EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "2");
   EXPECT_EQ(first().value("stats-job 1\r\n", "reserves"), "3");
+}
+
+TEST_F(beanstalk_stats_test, AKickOfDelayedJobsIsCountedOfEachOfThem) {
+  put("5 30 10", "a");
+  put("5 20 10", "b");
+  put("5 10 10", "c");
+  ask("kick 2\r\n", "KICKED 2\r\n");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "0");
+  EXPECT_EQ(first().value("stats-job 2\r\n", "kicks"), "1");
+  EXPECT_EQ(first().value("stats-job 3\r\n", "kicks"), "1");
+  ask("reserve\r\nrelease 3 5 60\r\nkick 9\r\n", "RESERVED 3 1\r\nc\r\nRELEASED\r\nKICKED 2\r\n");
+  EXPECT_EQ(first().value("stats-job 3\r\n", "kicks"), "2");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "1");
 }
 
 TEST_F(beanstalk_stats_test, WhoAsksForMuchLetsOthersGoBetween) {

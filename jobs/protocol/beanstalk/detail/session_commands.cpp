@@ -307,11 +307,15 @@ void beanstalk_session::peek(const command& c) {
 void beanstalk_session::kick(const command& c) {
   const reply to = to_.open();
   if (c.number == 0) return answer_number(to, "KICKED ", 0);
-  call(server_.jobs.kick(used_->name, c.number), [this, to](settled<result<std::uint64_t>> ended) {
+  call(server_.jobs.kick(used_->name, c.number), [this, to](settled<result<kicked_jobs>> ended) {
     const bool is_unknown =
         ended && !ended.value() && ended.value().error().code == error_code::not_found;
     if (!is_done(ended) && !is_unknown) return to_.answer(to, word_of(ended, {}));
-    answer_number(to, "KICKED ", is_unknown ? 0 : ended.value().value());
+    if (is_unknown) return answer_number(to, "KICKED ", 0);
+    const kicked_jobs& which = ended.value().value();
+    // Of those that were buried their errors tell.
+    if (which.from != job_state::dead) server_.notes.kicked(which.ids);
+    answer_number(to, "KICKED ", which.count);
   });
 }
 

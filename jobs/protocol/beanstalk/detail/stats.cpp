@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "jobs/protocol/beanstalk/detail/session_words.hpp"
+
 namespace sluice::jobs::beanstalk {
 namespace {
 
@@ -51,9 +53,13 @@ bool holds_jobs(const queue_counts& c) {
   return c.unfinished() + c.dead > 0;
 }
 
-void write_jobs(std::string& out, const queue_counts& c) {
-  // How many of the ready ones are urgent is not counted: at most all of them.
-  field(out, "current-jobs-urgent", c.ready);
+// Of pri 0 to 1023.
+std::uint64_t urgent(const server_state& s, std::string_view queue) {
+  return s.jobs.ready_above(queue, priority_of(1024));
+}
+
+void write_jobs(std::string& out, const queue_counts& c, std::uint64_t urgent) {
+  field(out, "current-jobs-urgent", urgent);
   field(out, "current-jobs-ready", c.ready);
   field(out, "current-jobs-reserved", c.running);
   field(out, "current-jobs-delayed", delayed(c));
@@ -157,16 +163,18 @@ std::uint32_t pri_of(const job& j) noexcept {
 
 std::size_t write_stats(std::string& out, const server_state& s) {
   queue_counts sum;
+  std::uint64_t all_urgent = 0;
   const std::vector<queue_info> queues = s.jobs.queues();
   for (const queue_info& q : queues) {
     sum.ready += q.counts.ready;
     sum.running += q.counts.running;
     sum.scheduled += delayed(q.counts);
     sum.dead += q.counts.dead;
+    if (q.counts.ready > 0) all_urgent += urgent(s, q.name);
   }
   const engine_stats engine = s.jobs.stats();
   out += "---\n";
-  write_jobs(out, sum);
+  write_jobs(out, sum, all_urgent);
   for (const verb v : counted) {
     out += "cmd-";
     field(out, to_string(v), s.count_of(v));
@@ -212,7 +220,7 @@ bool write_stats_tube(std::string& out, const server_state& s, std::string_view 
   const milliseconds left = s.jobs.pause_left(queue);
   out += "---\n";
   field(out, "name", queue);
-  write_jobs(out, info ? info->counts : queue_counts{});
+  write_jobs(out, info ? info->counts : queue_counts{}, urgent(s, queue));
   field(out, "total-jobs", of(&tube::total_jobs));
   field(out, "current-using", of(&tube::using_now));
   field(out, "current-watching", of(&tube::watching));

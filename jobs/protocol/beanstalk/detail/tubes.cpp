@@ -57,8 +57,10 @@ void job_notes::released(job_id id, std::uint32_t delay_s) {
   });
 }
 
-void job_notes::kicked(job_id id) {
-  kept_.with([&](kept& k) { ++note_of(k, id).kicks; });
+void job_notes::kicked(std::span<const job_id> ids) {
+  kept_.with([&](kept& k) {
+    for (const job_id id : ids) ++note_of(k, id).kicks;
+  });
 }
 
 std::optional<job_note> job_notes::find(job_id id) const {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -63,7 +64,8 @@ class job_notes {
   explicit job_notes(std::size_t most = 100'000) : most_(most) {}
 
   void released(job_id id, std::uint32_t delay_s);
-  void kicked(job_id id);
+  void kicked(job_id id) { kicked(std::span(&id, 1)); }
+  void kicked(std::span<const job_id> ids);
   std::optional<job_note> find(job_id id) const;
 
  private:
