@@ -1,5 +1,6 @@
 // Tokens on disk: whole, private, and one writer at a time.
 #include "jobs/auth/token_file.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,8 +9,6 @@
 #include <sstream>
 #include <thread>
 #include <vector>
-
-#include "jobs/store/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -34,7 +33,7 @@ class TokenFile : public ::testing::Test {
     return found.st_mode & 07777U;
   }
 
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
   std::string file_ = token_file_in(folder_.path());
   manual_time time_;
 };

@@ -41,7 +41,7 @@ class ClientTls : public ::testing::Test {
     return queues.error().message;
   }
 
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
   tls_files files_;
   std::unique_ptr<engine> engine_;
   std::unique_ptr<http_server> server_;

@@ -6,7 +6,7 @@
 #include "jobs/deliver/signature.hpp"
 #include "jobs/deliver/testing/delivery_words.hpp"
 #include "jobs/deliver/testing/test_authority.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -353,7 +353,7 @@ TEST_F(deliverer_test, ASmallerConcurrencyCountsAtOnce) {
 }
 
 TEST_F(deliverer_test, PostsWithTls) {
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   test_authority ca(folder.file("ca.pem"));
   posting.ca_file = ca.file();
   receiver to([](const received&) { return answer(200); }, ca.server_for("IP:127.0.0.1"));

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include "jobs/store/testing/temporary_folder.hpp"
 #include "jobs/worker/worker.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 class Open : public ::testing::Test {
  protected:
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
   const std::string path_ = folder_.file("jobs.db");
 };
 

@@ -43,7 +43,7 @@ class HttpTls : public testing::HttpTest {
     std::filesystem::copy_file(with.key, files_.key, over);
   }
 
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
   tls_files files_;
 };
 
@@ -268,7 +268,7 @@ class HttpListening : public ::testing::Test {
     http_server alone(std::move(o));
     return alone.start(**opened);
   }
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
 };
 
 TEST_F(HttpListening, BeyondLoopbackTakesATokenThatCanBeUsed) {

@@ -1,13 +1,12 @@
 // Audit lines, and the file that they go to.
 #include "jobs/server/audit_log.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include "jobs/store/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -19,7 +18,7 @@ std::string text_of(const std::string& file) {
 }
 
 TEST(AuditLog, WritesALineForAnActWhateverTheLevelOfTheLog) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   auto audit = audit_log::open(file, {.level = log_level::off}).value();
   audit->write({.who = "abcdefgh", .from = "10.0.0.1", .act = "POST /x", .outcome = "200"});
@@ -28,7 +27,7 @@ TEST(AuditLog, WritesALineForAnActWhateverTheLevelOfTheLog) {
 }
 
 TEST(AuditLog, WritesJsonWhenTheLogDoes) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   auto audit = audit_log::open(file, {.json = true}).value();
   audit->write({.who = "local", .from = "SIGHUP", .act = "reload tokens"});
@@ -38,7 +37,7 @@ TEST(AuditLog, WritesJsonWhenTheLogDoes) {
 }
 
 TEST(AuditLog, GoesOnAtTheEndOfItsFile) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   for (const char* act : {"one", "two"}) {
     audit_log::open(file, {}).value()->write({.who = "local", .from = "here", .act = act});
@@ -49,7 +48,7 @@ TEST(AuditLog, GoesOnAtTheEndOfItsFile) {
 }
 
 TEST(AuditLog, OpensItsFileAnewAfterItWasMovedAway) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const std::string file = folder.file("audit");
   auto audit = audit_log::open(file, {}).value();
   audit->write({.who = "local", .from = "here", .act = "one"});
@@ -63,7 +62,7 @@ TEST(AuditLog, OpensItsFileAnewAfterItWasMovedAway) {
 }
 
 TEST(AuditLog, NamesAFileThatItCannotWrite) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const auto none = audit_log::open(folder.file("no/audit"), {});
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find("no/audit"), std::string::npos);

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "jobs/server/config_keys.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -54,7 +54,7 @@ class Config : public ::testing::Test {
     return "none";
   }
 
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
   std::map<std::string, std::string> variables_;
 };
 

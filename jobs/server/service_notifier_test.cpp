@@ -1,5 +1,6 @@
 // What systemd hears, at a socket of the test.
 #include "jobs/server/service_notifier.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -9,8 +10,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-
-#include "jobs/store/testing/temporary_folder.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -41,7 +40,7 @@ class listener {
 };
 
 TEST(ServiceNotifier, TellsWhatTheServerDoes) {
-  const testing::temporary_folder folder;
+  const sluice::testing::temporary_folder folder;
   const std::string name = folder.file("notify");
   const listener systemd(name);
   const service_notifier notifier(name);

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "jobs/store/testing/temporary_folder.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/sync/testing/cpu_time.hpp"
 
 namespace sluice::jobs {
@@ -80,7 +80,7 @@ class Process : public ::testing::Test {
     return std::stoi(read(file));
   }
 
-  testing::temporary_folder folder_;
+  sluice::testing::temporary_folder folder_;
   process_options options_;
   std::vector<std::unique_ptr<job_context>> contexts_;
 };

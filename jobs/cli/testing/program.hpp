@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::cli::testing {
 
-using jobs::testing::temporary_folder;
+using sluice::testing::temporary_folder;
 
 std::string text_of(const std::string& file);
 // Makes a file with this text; returns its path.

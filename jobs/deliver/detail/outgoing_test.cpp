@@ -9,8 +9,8 @@
 
 #include "jobs/deliver/testing/receiver.hpp"
 #include "jobs/deliver/testing/test_authority.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/sync/event.hpp"
 
 namespace sluice::jobs::detail {
@@ -338,7 +338,7 @@ class outgoing_tls_test : public outgoing_test {
   receiver::script ok() {
     return [](const received&) { return answer(200, "ok"); };
   }
-  temporary_folder folder;
+  sluice::testing::temporary_folder folder;
   test_authority ca{folder.file("ca.pem")};
 };
 

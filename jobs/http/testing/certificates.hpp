@@ -15,7 +15,7 @@
 #include <string>
 
 #include "jobs/http/http_security.hpp"
-#include "jobs/store/testing/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::testing {
 
@@ -54,8 +54,8 @@ inline void add_extension(X509* to, int which, const std::string& value) {
 }  // namespace detail
 
 // Writes NAME.pem and NAME.key.
-inline tls_files make_certificate(const temporary_folder& in, const std::string& name,
-                                  const certificate_options& o = {}) {
+inline tls_files make_certificate(const sluice::testing::temporary_folder& in,
+                                  const std::string& name, const certificate_options& o = {}) {
   const detail::key_ptr key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
   const detail::x509_ptr made(X509_new());
   X509_set_version(made.get(), 2);
