@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "benchmarks/line_trip.hpp"
 #include "benchmarks/report.hpp"
 
 namespace sluice::bench {
@@ -171,6 +172,7 @@ void run_board(const std::string& bench, scoreboard& board, const settings& s) {
     for (std::size_t i = 0; i < board.contenders.size(); ++i) {
       contender& c = board.contenders[(i + r) % board.contenders.size()];
       line.show(step, c.who);
+      if (!s.quick) board.line_trips.push_back(line_round_trip_ns());
       const sample taken = run_once(c, s);
       c.values.push_back(taken.value);
       bystander_cores += taken.bystander_cores;

@@ -103,6 +103,8 @@ struct scoreboard {  // a workload, and how its contenders did
   workload what;
   std::vector<contender> contenders;
   double bystander_cores = 0;  // what other processes took while it ran
+  // A cache line to another core and back, in ns, before each repetition.
+  std::vector<double> line_trips = {};
 };
 
 class suite {

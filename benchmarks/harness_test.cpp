@@ -78,6 +78,19 @@ TEST(bench_report_test, RatiosCompareOursWithEveryoneElse) {
   EXPECT_NE(out.str().find("sluice_spsc is 24.0x std, 4.00x go\n"), std::string::npos);
 }
 
+TEST(bench_report_test, CoresThatMovedMeanwhileAreSaid) {
+  scoreboard board = board_of(better::higher, {}, {ran("sluice", {24})});
+  const auto text = [&] {
+    std::ostringstream out;
+    print_board(out, "b", board);
+    return out.str();
+  };
+  board.line_trips = {50, 60, 90};
+  EXPECT_EQ(text().find("FAR APART"), std::string::npos);
+  board.line_trips = {50, 345, 60};
+  EXPECT_NE(text().find("FAR APART: a cache line took 50 to 345 ns"), std::string::npos) << text();
+}
+
 TEST(bench_report_test, JsonHoldsOneObjectAContenderWithItsMedian) {
   std::ostringstream out;
   write_json(out, "sync",

@@ -48,6 +48,15 @@ bool is_ours(std::string_view who) {
   return who.starts_with("sluice");
 }
 
+// Where the cores moved meanwhile, contenders did not run on the same machine.
+void print_line_trips(std::ostream& out, const scoreboard& board) {
+  if (board.line_trips.empty()) return;
+  const auto [least, most] = std::ranges::minmax(board.line_trips);
+  if (most <= 2 * least) return;
+  out << "  FAR APART: a cache line took " << fixed(least, 0) << " to " << fixed(most, 0)
+      << " ns to another core and back\n";
+}
+
 // "sluice is 14.3x std, 1.21x go", for each of ours against each of the others.
 void print_ratios(std::ostream& out, const scoreboard& board) {
   for (const contender& ours : board.contenders) {
@@ -207,6 +216,7 @@ void print_board(std::ostream& out, std::string_view bench, const scoreboard& bo
     out << "  NOISY: other processes used " << fixed(board.bystander_cores, 1)
         << " cores meanwhile\n";
   }
+  print_line_trips(out, board);
   out.flush();
 }
 

@@ -43,28 +43,36 @@ void declare_our_own(suite& s) {
 void declare_savina(suite& s) {
   s.declare({.name = "savina-ping-pong",
              .about = "two actors, a million pings, each answered",
-             .unit = "messages/s"});
+             .unit = "messages/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-thread-ring",
              .about = "100 actors in a ring, one token that is passed on two million times",
-             .unit = "hops/s"});
+             .unit = "hops/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-counting",
              .about = "one actor tells another four million times to add one, then asks",
-             .unit = "messages/s"});
+             .unit = "messages/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-fork-join-create",
              .about = "200,000 actors are created, compute once when told to, and end",
-             .unit = "actors/s"});
+             .unit = "actors/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-fork-join-throughput",
              .about = "60 actors get 30,000 messages each, in turn, and compute at each",
-             .unit = "messages/s"});
+             .unit = "messages/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-chameneos",
              .about = "100 creatures meet 300,000 times in one place, by twos",
-             .unit = "meetings/s"});
+             .unit = "meetings/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-big",
              .about = "120 actors, each pings one of them at random 8,000 times",
-             .unit = "pings/s"});
+             .unit = "pings/s",
+             .bars = {at_least(2, "caf")}});
   s.declare({.name = "savina-bank-transaction",
              .about = "100,000 transfers between 1,000 accounts; who pays waits for who is paid",
-             .unit = "transfers/s"});
+             .unit = "transfers/s",
+             .bars = {at_least(2, "caf")}});
 }
 
 }  // namespace

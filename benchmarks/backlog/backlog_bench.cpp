@@ -15,7 +15,7 @@
 #include "benchmarks/server/http_crowd.hpp"
 #include "benchmarks/server/server_process.hpp"
 #include "benchmarks/server/workloads.hpp"
-#include "benchmarks/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 using namespace sluice::bench;
 
@@ -87,7 +87,8 @@ class backlog {
 
   void fill(const settings& s) {
     if (folder_ != nullptr) return;
-    folder_ = std::make_unique<temporary_folder>();
+    folder_ =
+        std::make_unique<sluice::testing::temporary_folder>(sluice::testing::program_folder());
     server_process server(folder_->path());
     push_backlog(server, size(s));
     resident_after_filling_ = server.resident_mb();
@@ -95,14 +96,14 @@ class backlog {
   }
 
   std::uint64_t jobs_;
-  std::unique_ptr<temporary_folder> folder_;
+  std::unique_ptr<sluice::testing::temporary_folder> folder_;
   double resident_after_filling_ = 0;
   double peak_while_filling_ = 0;
 };
 
 // 8 workers wait in a long poll, nothing comes.
 double idle_cpu_ms(const settings& s) {
-  const temporary_folder folder;
+  const sluice::testing::temporary_folder folder(sluice::testing::program_folder());
   server_process server(folder.path());
   http_crowd crowd(server.port());
   for (int i = 0; i < workers; ++i) {

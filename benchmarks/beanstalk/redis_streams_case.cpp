@@ -147,8 +147,11 @@ class redis_worker final : public job_worker {
 
 class redis_streams_dialect final : public dialect {
  public:
+  // Also on a server that has had a load before.
   opening once() const override {
-    return {formatted({"XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM"}), 1};
+    return {formatted({"DEL", "jobs"}) +
+                formatted({"XGROUP", "CREATE", "jobs", "workers", "0", "MKSTREAM"}),
+            2};
   }
   std::unique_ptr<job_producer> producer() const override {
     return std::make_unique<redis_producer>();

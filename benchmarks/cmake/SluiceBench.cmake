@@ -1,6 +1,6 @@
 # What all benchmarks share: the runner, the reports, threads and child processes.
 add_library(sluice_bench_harness STATIC EXCLUDE_FROM_ALL
-  harness.cpp report.cpp threads.cpp child_process.cpp daemon_process.cpp)
+  harness.cpp line_trip.cpp report.cpp threads.cpp child_process.cpp daemon_process.cpp)
 sluice_compile_options(sluice_bench_harness)
 target_include_directories(sluice_bench_harness PUBLIC "${PROJECT_SOURCE_DIR}")
 target_link_libraries(sluice_bench_harness PUBLIC Threads::Threads)

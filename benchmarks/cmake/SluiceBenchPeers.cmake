@@ -36,8 +36,9 @@ else()
   sluice_missing_peer(moodycamel "libconcurrentqueue-dev libreaderwriterqueue-dev")
 endif()
 
+# Boost_FOUND says of the headers alone what it said before; the target tells.
 find_package(Boost 1.81 QUIET CONFIG COMPONENTS thread)
-if(Boost_FOUND)
+if(TARGET Boost::thread)
   add_library(bench_peer_boost INTERFACE)
   target_link_libraries(bench_peer_boost INTERFACE Boost::thread)
   # Version 4 is the current interface of Boost.Thread; the default is that of 2011.

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "benchmarks/engine/workloads.hpp"
-#include "benchmarks/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -25,8 +25,8 @@ void append_and_sync(int file, const std::string& bytes) {
 }
 
 tally append(seconds duration) {
-  const temporary_folder folder;
-  const std::string path = folder.path() / "bare.log";
+  const testing::temporary_folder folder(testing::program_folder());
+  const std::string path = folder.file("bare.log");
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) fail("cannot make " + path);
   const std::string jobs(bare_batch * (sizeof(std::uint64_t) + args_bytes), 'x');

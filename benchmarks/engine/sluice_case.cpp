@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "benchmarks/engine/workloads.hpp"
-#include "benchmarks/temporary_folder.hpp"
 #include "benchmarks/threads.hpp"
 #include "jobs/engine/engine.hpp"
 #include "jobs/store/sqlite/sqlite_store.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -28,9 +28,9 @@ T must(jobs::result<T> r) {
   return std::move(*r);
 }
 
-std::unique_ptr<jobs::engine> open(const temporary_folder& folder) {
-  const auto file = folder.path() / "jobs.db";
-  return must(jobs::engine::open(must(jobs::open_sqlite({.path = file.string()}))));
+std::unique_ptr<jobs::engine> open(const testing::temporary_folder& folder) {
+  const auto file = folder.file("jobs.db");
+  return must(jobs::engine::open(must(jobs::open_sqlite({.path = file}))));
 }
 
 jobs::job_spec spec() {
@@ -38,7 +38,7 @@ jobs::job_spec spec() {
 }
 
 tally lifecycle(seconds duration) {
-  const temporary_folder folder;
+  const testing::temporary_folder folder(testing::program_folder());
   const auto engine = open(folder);
   std::counting_semaphore<> room(ahead);
   std::atomic<std::uint64_t> pushed = 0;
@@ -90,7 +90,7 @@ tally lifecycle(seconds duration) {
 }
 
 tally push_one_by_one(seconds duration) {
-  const temporary_folder folder;
+  const testing::temporary_folder folder(testing::program_folder());
   const auto engine = open(folder);
   const tally done = run_threads(duration, pushers, [&](int, const run_clock& clock) {
     std::uint64_t count = 0;

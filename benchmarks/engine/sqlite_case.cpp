@@ -9,7 +9,7 @@
 #include <string>
 
 #include "benchmarks/engine/workloads.hpp"
-#include "benchmarks/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::bench {
 namespace {
@@ -73,8 +73,8 @@ class bare_table {
 // Does `round` again and again; it is told how many jobs were done, and returns how many more are.
 template <class Round>
 tally rounds_for(seconds duration, Round round) {
-  const temporary_folder folder;
-  bare_table table(folder.path() / "bare.db");
+  const testing::temporary_folder folder(testing::program_folder());
+  bare_table table(folder.file("bare.db"));
   std::int64_t done = 0;
   const auto began = clock::now();
   while (clock::now() - began < duration) done += round(table, done);

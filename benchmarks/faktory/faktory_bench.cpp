@@ -9,9 +9,9 @@
 #include "benchmarks/harness.hpp"
 #include "benchmarks/percentiles.hpp"
 #include "benchmarks/server/server_process.hpp"
-#include "benchmarks/temporary_folder.hpp"
 #include "benchmarks/wire/load.hpp"
 #include "benchmarks/wire/server_cpu.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 using namespace sluice::bench;
 
@@ -25,7 +25,7 @@ class faktory_server {
   double cpu_us() const { return runs_.cpu_us(); }
 
  private:
-  temporary_folder folder_;
+  sluice::testing::temporary_folder folder_{sluice::testing::program_folder()};
   server_process runs_{folder_.path(), {"--faktory", "127.0.0.1:0"}};
 };
 

@@ -14,9 +14,9 @@
 
 #include "benchmarks/engine/workloads.hpp"
 #include "benchmarks/harness.hpp"
-#include "benchmarks/temporary_folder.hpp"
 #include "jobs/engine/engine.hpp"
 #include "jobs/store/sqlite/sqlite_store.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 using namespace sluice;
 using namespace sluice::bench;
@@ -39,13 +39,13 @@ T must(jobs::result<T> r) {
 class opened {
  public:
   opened() {
-    const auto file = folder_.path() / "jobs.db";
-    it_ = must(jobs::engine::open(must(jobs::open_sqlite({.path = file.string()}))));
+    const auto file = folder_.file("jobs.db");
+    it_ = must(jobs::engine::open(must(jobs::open_sqlite({.path = file}))));
   }
   jobs::engine* operator->() { return it_.get(); }
 
  private:
-  temporary_folder folder_;
+  sluice::testing::temporary_folder folder_{sluice::testing::program_folder()};
   std::unique_ptr<jobs::engine> it_;
 };
 

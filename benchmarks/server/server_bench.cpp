@@ -7,7 +7,7 @@
 #include "benchmarks/percentiles.hpp"
 #include "benchmarks/server/server_process.hpp"
 #include "benchmarks/server/workloads.hpp"
-#include "benchmarks/temporary_folder.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 using namespace sluice::bench;
 
@@ -22,7 +22,7 @@ seconds run_time(const settings& s) {
 
 served on_fresh_server(const settings& s, std::size_t jobs_a_request,
                        served (*run)(server_process&, seconds, std::size_t)) {
-  const temporary_folder folder;
+  const sluice::testing::temporary_folder folder(sluice::testing::program_folder());
   server_process server(folder.path());
   return run(server, run_time(s), jobs_a_request);
 }
@@ -43,7 +43,7 @@ measure cpu_us_per_job(std::size_t jobs_a_request) {
 }
 
 std::vector<double> latencies_of_jobs(const settings& s) {
-  const temporary_folder folder;
+  const sluice::testing::temporary_folder folder(sluice::testing::program_folder());
   server_process server(folder.path());
   return latencies_at(server, 1000, s.quick ? seconds(0.5) : seconds(10));
 }
