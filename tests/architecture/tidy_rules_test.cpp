@@ -88,6 +88,7 @@ TEST(TidySeam, ObjectsToTheStandardLibrarysAtomicsLocksAndThreads) {
     EXPECT_NE(verdict(check_seam, "sluice/queue/a.hpp", banned + "\n"), "") << banned;
     EXPECT_NE(verdict(check_seam, "sluice/sync/detail/a.cpp", banned + "\n"), "") << banned;
     EXPECT_EQ(verdict(check_seam, "sluice/base/a.hpp", banned + "\n"), "") << banned;
+    EXPECT_EQ(verdict(check_seam, "sluice/sim/detail/a.cpp", banned + "\n"), "") << banned;
     EXPECT_EQ(verdict(check_seam, "sluice/queue/a_test.cpp", banned + "\n"), "") << banned;
     EXPECT_EQ(verdict(check_seam, "sluice/queue/testing/a.hpp", banned + "\n"), "") << banned;
     EXPECT_EQ(verdict(check_seam, "benchmarks/queue/a.cpp", banned + "\n"), "") << banned;
@@ -139,6 +140,7 @@ TEST(TidySleep, ObjectsToATestThatSleeps) {
     EXPECT_NE(verdict(check_sleep, "sluice/queue/a_test.cpp", sleep + "\n"), "") << sleep;
     EXPECT_NE(verdict(check_sleep, "tests/stress/a.cpp", sleep + "\n"), "") << sleep;
     EXPECT_EQ(verdict(check_sleep, "benchmarks/a.cpp", sleep + "\n"), "") << sleep;
+    EXPECT_EQ(verdict(check_sleep, "sluice/sim/a_test.cpp", sleep + "\n"), "") << sleep;
   }
   EXPECT_EQ(verdict(check_sleep, "sluice/queue/a_test.cpp", "// sleep_for is banned\n"), "");
   EXPECT_EQ(verdict(check_sleep, "sluice/queue/a_test.cpp", "co_await sleep_for(1h);\n"), "")
