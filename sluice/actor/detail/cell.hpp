@@ -223,6 +223,7 @@ class cell : public work, private child_hook {
     begun_seen_ = begun_.load(acquire);  // acquire: pairs with the release in `begin`
     return counted_ - begun_seen_ < capacity_;
   }
+  void lock_for_send() noexcept;
   offered offer(envelope& e) noexcept;
   offered offer_when_full(envelope& e) noexcept;
   status sent_slowly(envelope& e, status::code how, envelope* victim, const wait_limits* limits);
@@ -296,7 +297,8 @@ class cell : public work, private child_hook {
   bool no_children_ = false;
   atomic<bool> over_{false};      // written under guard_
   bool takes_all_ = true;         // constant: of what is in the normal lane, or one at a time
-  const std::uint16_t per_turn_;  // constant
+  atomic<std::uint8_t> crowd_{0};  // how long senders wait for one another, see lock_for_send
+  const std::uint16_t per_turn_;   // constant
   envelope_list lanes_[3];
   wait_list room_;
 
