@@ -14,7 +14,9 @@ namespace {
 
 using offset_type = sqlite3_int64;
 
-constexpr int gathered_max = 1 << 18;
+// The most that SQLite's own layer writes in one call: of a larger number it takes the lower 17
+// bits.
+constexpr int gathered_max = (1 << 17) - 1;
 
 // As https://www.sqlite.org/fileformat2.html describes the log.
 constexpr int log_head_bytes = 32;

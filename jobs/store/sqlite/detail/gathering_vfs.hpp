@@ -13,7 +13,7 @@
 // that fails fails the call that sends it off, and every further write of that transaction: what
 // was gathered is forgotten, and the log goes on where SQLite takes it up again.
 //
-// Cost: 256 KiB for each log that is open, and a copy of each page.
+// Cost: 128 KiB for each log that is open, and a copy of each page.
 //
 //     const auto files = gathering_vfs::on("");
 //     sqlite3_open_v2(path, &db, flags, files->name());
