@@ -289,7 +289,7 @@ TEST_F(gathered_log_test, RefusesWhatGoesOnWithAWriteThatFailed) {
 TEST(gathering_vfs_test, WritesToRealFilesWhateverTheSize) {
   const sluice::testing::temporary_folder folder;
   const auto file = folder.file("real.db");
-  auto db = connection::open(file, {.gathers_log = true});
+  auto db = connection::open(file, {.vfs = {}, .gathers_log = true});
   ASSERT_TRUE(db);
   ASSERT_TRUE(db->exec("PRAGMA journal_mode = WAL; CREATE TABLE t(k INTEGER PRIMARY KEY, v BLOB)"));
   std::int64_t all = 0;
