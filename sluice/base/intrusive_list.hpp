@@ -90,6 +90,12 @@ class intrusive_list {
       at = next;
     }
   }
+  // Until `visit` says false.
+  template <class F>
+  void for_each_while(F&& visit) const {
+    const list_hook* at = root_.next_;
+    while (at != &root_ && visit(*static_cast<const T*>(at))) at = at->next_;
+  }
 
  private:
   static void link(list_hook& element, list_hook* before, list_hook* after) noexcept {

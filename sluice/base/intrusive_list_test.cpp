@@ -90,6 +90,25 @@ TEST(IntrusiveList, AVisitorMayUnlinkWhatItIsShown) {
   while (!list.empty()) list.pop_front();
 }
 
+TEST(IntrusiveList, AVisitorMayHaveSeenEnough) {
+  item a(1), b(2), c(3);
+  intrusive_list<item> list;
+  for (item* one : {&a, &b, &c}) list.push_back(*one);
+  std::vector<int> seen;
+  list.for_each_while([&](const item& one) {
+    seen.push_back(one.number);
+    return seen.size() < 2;
+  });
+  EXPECT_EQ(seen, (std::vector{1, 2}));
+  seen.clear();
+  list.for_each_while([&](const item& one) {
+    seen.push_back(one.number);
+    return true;
+  });
+  EXPECT_EQ(seen, (std::vector{1, 2, 3}));
+  for (item* one : {&a, &b, &c}) one->unlink();
+}
+
 TEST(IntrusiveListStress, AgreesWithADeque) {
   constexpr std::uint64_t seed = 8080;
   constexpr int steps = 100'000;
