@@ -43,6 +43,7 @@
 #include "sluice/future/detail/combine.hpp"
 #include "sluice/future/detail/future_parts.hpp"
 #include "sluice/future/detail/stage.hpp"
+#include "sluice/future/detail/stop_state.hpp"
 #include "sluice/future/detail/timeout_state.hpp"
 #include "sluice/future/future_error.hpp"
 #include "sluice/future/settled.hpp"
@@ -159,6 +160,9 @@ class [[nodiscard]] future {
   future with_timeout(std::chrono::duration<Rep, Period> wait, clock& on = real_clock()) {
     return detail::add_timeout(here(), deadline::after(wait, on), on);
   }
+  // The same future, but it ends with future_error::cancelled, and cancels, when the token asks
+  // first. What is attached then runs on the thread that asks, unless there is an executor.
+  future with_stop(const std::stop_token& stop) { return detail::add_stop(here(), stop); }
 
   // Functions that are attached from here on run on `on`.
   future via(executor& on) {

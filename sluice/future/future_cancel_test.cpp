@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class future_cancel_test : public leak_checked {};
 TEST_F(future_cancel_test, ReachesTheProducerThroughEveryKindOfStage) {
   promise<int> p;
   const auto asked = p.stop_token();
+  const std::stop_source never;
   manual_executor later;
   auto f = p.get_future()
                .then([](int n) { return n; })
@@ -35,7 +37,8 @@ TEST_F(future_cancel_test, ReachesTheProducerThroughEveryKindOfStage) {
                .via(later)
                .and_then([](int n) { return make_ready_future(n); })
                .combine(make_ready_future(1), [](int a, int b) { return a + b; })
-               .with_timeout(1h);
+               .with_timeout(1h)
+               .with_stop(never.get_token());
   EXPECT_FALSE(asked.stop_requested());
   f.cancel();
   EXPECT_TRUE(asked.stop_requested());
@@ -180,6 +183,72 @@ TEST_F(future_cancel_test, TheRealClockTimesOutToo) {
   promise<int> p;
   auto f = p.get_future().with_timeout(1ms);
   EXPECT_THROW(f.get(), future_error);
+}
+
+TEST_F(future_cancel_test, AStopEndsTheFutureAndCancelsTheProducer) {
+  std::stop_source stop;
+  promise<tracked> p;
+  const auto asked = p.stop_token();
+  auto f = p.get_future().with_stop(stop.get_token());
+  EXPECT_FALSE(f.is_ready());
+  EXPECT_FALSE(asked.stop_requested());
+  stop.request_stop();
+  EXPECT_TRUE(f.is_ready());
+  EXPECT_TRUE(asked.stop_requested());
+  p.set_value(1);  // too late
+  try {
+    f.get();
+    FAIL();
+  } catch (const future_error& e) {
+    EXPECT_EQ(e.why(), future_error::cancelled);
+  }
+}
+
+TEST_F(future_cancel_test, AValueBeforeTheStopStays) {
+  std::stop_source stop;
+  promise<tracked> p;
+  auto f = p.get_future().with_stop(stop.get_token());
+  p.set_value(1);
+  stop.request_stop();
+  EXPECT_EQ(f.get().value, 1);
+}
+
+TEST_F(future_cancel_test, AStopOfAReadyFutureOrOneThatNeverComesChangesNothing) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(make_ready_future(1).with_stop(stop.get_token()).get(), 1);
+  promise<int> p;
+  auto f = p.get_future().with_stop({});
+  p.set_value(2);
+  EXPECT_EQ(f.get(), 2);
+}
+
+TEST_F(future_cancel_test, AStopThatHasComeEndsAtOnce) {
+  std::stop_source stop;
+  stop.request_stop();
+  promise<tracked> p;
+  const auto asked = p.stop_token();
+  auto f = p.get_future().with_stop(stop.get_token());
+  EXPECT_TRUE(f.is_ready());
+  EXPECT_TRUE(asked.stop_requested());
+  EXPECT_THROW(f.get(), future_error);
+}
+
+TEST_F(future_cancel_test, AProducerThatAnswersTheStopComesTooLate) {
+  std::stop_source stop;
+  promise<tracked> p;
+  const std::stop_callback answers(p.stop_token(), [&] { p.set_value(1); });
+  auto f = p.get_future().with_stop(stop.get_token());
+  stop.request_stop();
+  EXPECT_THROW(f.get(), future_error);
+}
+
+TEST_F(future_cancel_test, AStoppedFutureThatNobodyWantsIsFreed) {
+  std::stop_source stop;
+  promise<tracked> p;
+  { auto dropped = p.get_future().with_stop(stop.get_token()); }
+  stop.request_stop();
+  EXPECT_TRUE(p.is_unset());
 }
 
 TEST_F(future_cancel_test, ManyTimeoutsOnOneClock) {

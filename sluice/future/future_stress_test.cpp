@@ -231,6 +231,43 @@ TEST_F(future_stress_test, TimeoutsRaceWithTheValue) {
       });
 }
 
+TEST_F(future_stress_test, StopsRaceWithTheValue) {
+  std::stop_source stop;
+  std::unique_ptr<promise<tracked>> p;
+  future<tracked> f;
+  race(
+      [&] {
+        stop = std::stop_source();
+        p = std::make_unique<promise<tracked>>();
+        f = p->get_future().with_stop(stop.get_token());
+      },
+      [&](random&) { p->set_value(7); }, [&](random&) { stop.request_stop(); },
+      [&] {
+        try {
+          EXPECT_EQ(f.get().value, 7);
+        } catch (const future_error& e) {
+          EXPECT_EQ(e.why(), future_error::cancelled);
+        }
+      });
+}
+
+TEST_F(future_stress_test, AStopRacesWithTheEndOfBothSides) {
+  std::stop_source stop;
+  std::unique_ptr<promise<tracked>> p;
+  future<tracked> f;
+  race(
+      [&] {
+        stop = std::stop_source();
+        p = std::make_unique<promise<tracked>>();
+        f = p->get_future().with_stop(stop.get_token());
+      },
+      [&](random&) {
+        f = future<tracked>();
+        p.reset();
+      },
+      [&](random&) { stop.request_stop(); }, [&] { EXPECT_FALSE(f.valid()); });
+}
+
 TEST_F(future_stress_test, SeveralEndsOfAWhenAnyRace) {
   std::vector<promise<tracked>> promises;
   future<first_settled<tracked>> f;

@@ -99,6 +99,11 @@ class promise {
     state_type* const state = state_.load(relaxed);
     return state != nullptr ? state->token() : std::stop_token();
   }
+  // The same as a look at that token, which need not be made for it. False once the promise is set.
+  bool is_cancelled() const noexcept {
+    state_type* const state = state_.load(relaxed);
+    return state != nullptr && state->is_cancelled();
+  }
   // False once it is set, or moved from.
   bool is_unset() const noexcept { return state_.load(relaxed) != nullptr; }
   // Tells whoever watches (sluice::inspect) who is going to set it: then a wait for the future is a

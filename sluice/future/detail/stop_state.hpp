@@ -1,0 +1,83 @@
+#pragma once
+
+// The state of `with_stop`: gets its result from the future before, or from a stop_token, whichever
+// comes first.
+//
+// References to the node: the state's, the consumer's, one for the future that is to arrive, one
+// for the callback of the token.
+
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "sluice/future/detail/future_parts.hpp"
+#include "sluice/future/future_error.hpp"
+
+namespace sluice::detail {
+
+template <class T>
+class stop_state final : public future_state<T>, public cancel_node {
+ public:
+  explicit stop_state(cancel_ref up) noexcept
+      : future_state<T>(sizeof(stop_state), this), cancel_node(4) {
+    this->wait_for(std::move(up));
+  }
+
+  // Listens before it is attached: what arrives finds a callback to take back.
+  void start(future_state<T>& from, const std::stop_token& stop) {
+    asked_.emplace(stop, end_it{*this});
+    attach_or_run(from, *this);
+  }
+
+  state_base* arrived(state_base& from) noexcept override {
+    auto& source = static_cast<future_state<T>&>(from);
+    // relaxed: only one can end it; what belongs to the result is ordered by the states' words.
+    if (ended_.exchange(true, relaxed)) {
+      source.consumed();
+      this->unref();
+      return nullptr;
+    }
+    asked_
+        .reset();  // waits for a callback that comes too late: from here on it does not touch this
+    move_result(source.result, this->result);
+    source.consumed();
+    this->unref(2);
+    return this;
+  }
+  void run() noexcept override {}
+
+ private:
+  struct end_it {
+    stop_state& what;
+    void operator()() const noexcept {
+      if (!what.ended_.exchange(true, relaxed)) what.end();
+    }
+  };
+
+  void end() noexcept {
+    this->result.fail(std::make_exception_ptr(future_error(future_error::cancelled)));
+    this->cancel();
+    finish(*this);
+    this->unref();
+  }
+  // Perhaps inside of the very callback that goes with it: allowed on its own thread.
+  void destroy() noexcept override {
+    asked_.reset();
+    this->free();
+  }
+
+  std::optional<std::stop_callback<end_it>> asked_;
+  atomic<bool> ended_{false};
+};
+
+template <class T>
+future<T> add_stop(future_parts<T>& from, const std::stop_token& stop) {
+  if (from.state->is_ready() || !stop.stop_possible()) return future_access::make(std::move(from));
+  auto* const next = make_state<stop_state<T>>(from.way_back.copy());
+  auto result = future_access::make(future_parts<T>(next, cancel_ref::adopt(next), from.on));
+  from.way_back.reset();
+  next->start(from.take_state(), stop);
+  return result;
+}
+
+}  // namespace sluice::detail
