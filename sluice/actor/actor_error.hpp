@@ -1,7 +1,8 @@
 #pragma once
 
 // Why an ask has no answer, when the reason is not an exception of the actor's own: what the future
-// of an ask throws. (One that had a deadline throws future_error::timed_out.)
+// of an ask throws. (One whose deadline has passed throws future_error::timed_out, one whose
+// stop_token asked while the answer was waited for future_error::cancelled.)
 //
 //     try { use(account.ask(balance{}).get()); }
 //     catch (const actor_error& e) { if (e.why() == actor_error::gone) reopen(); }

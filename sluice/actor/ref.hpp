@@ -19,15 +19,14 @@
 // full hears `full` when it sends to itself, and so does one whose constructor sends to its parent;
 // and a `send` that waits on a thread, if that thread is in the turn of the receiver, further out:
 // a handler that joins a fork runs other work meanwhile. `async_send` waits there as well.
-// `ask` sends a request and gives a future of the reply; its deadline covers the wait for room and
-// for the reply, its stop_token only the first: cancel the future. It fails with what the handler
-// threw, with actor_error, or with future_error::timed_out; it is awaited, chained and cancelled as
-// any future. The wait for room holds up a thread: `co_await async_ask` does not, and its
-// stop_token covers both. A handler that waits for its own actor, self().ask(x).get() or
-// ended().get(), waits for ever: an actor_watch names the first as a cycle, the other as a handler
-// that is stuck. `stop` ends the actor after the message it is on, `close` after what is in its
-// mailbox and what it has begun; both end its children first. `ended` is complete when the actor is
-// no more.
+// `ask` sends a request and gives a future of the reply; its deadline and its stop_token cover the
+// wait for room and for the reply. It fails with what the handler threw, with actor_error, or with
+// future_error::timed_out or cancelled; it is awaited, chained and cancelled as any future. The
+// wait for room holds up a thread: `co_await async_ask` does not. A handler that waits for its own
+// actor, self().ask(x).get() or ended().get(), waits for ever: an actor_watch names the first as a
+// cycle, the other as a handler that is stuck. `stop` ends the actor after the message it is on,
+// `close` after what is in its mailbox and what it has begun; both end its children first. `ended`
+// is complete when the actor is no more.
 //
 // A ref does not keep the actor alive, only some memory; an empty one may only be assigned to,
 // compared, and asked whether it is empty. After its system is gone it is still safe: it hears

@@ -83,7 +83,7 @@ class routed_calls : public send_calls<routed_calls<A>> {
     auto answer = request_through(
         *ops<M>().asked, std::move(m), told, [&] { return name(); },
         [&](envelope& e) { return hand_request(e, key, limits, told.get()); });
-    return told_until(std::move(told), limits.deadline, std::move(answer));
+    return told_until(std::move(told), limits, std::move(answer));
   }
   // co_await gives the reply; no thread is held up.
   template <request M>
@@ -129,10 +129,14 @@ class routed_calls : public send_calls<routed_calls<A>> {
   }
   // Asks all of them, without waiting for room, and gives the first answer that is one. The others
   // are cancelled: their responders are no longer wanted. Fails when all have failed, with the last
-  // failure.
+  // failure; at its limits, as `ask` does. Of several that are asked no single one is waited for:
+  // an actor_watch finds no cycle that goes through such an ask.
   template <request M>
-  future<reply_of<M>> ask_first(const M& m, deadline when = {}) const {
+  future<reply_of<M>> ask_first(const M& m, wait_limits limits = {}) const {
     using reply = reply_of<M>;
+    if (limits.stop.stop_requested()) {
+      return make_failed_future<reply>(actor_error(actor_error::stopped, name(), type_name<M>()));
+    }
     told_ask_ptr told = told_ask::of(*keeper_);
     std::vector<future<reply>> answers;
     std::vector<const cell*> have_it;
@@ -151,13 +155,13 @@ class routed_calls : public send_calls<routed_calls<A>> {
     if (have_it.size() == 1) told->move_to(*have_it[0]);
     if (answers.empty()) {
       const auto why = those->is_over ? actor_error::gone : actor_error::full;
-      return told_until(std::move(told), when,
+      return told_until(std::move(told), limits,
                         make_failed_future<reply>(actor_error(why, name(), type_name<M>())));
     }
     auto first = when_any_success(std::move(answers)).then([](first_value<reply> won) {
       if constexpr (!std::is_void_v<reply>) return std::move(won.value);
     });
-    return told_until(std::move(told), when, std::move(first));
+    return told_until(std::move(told), limits, std::move(first));
   }
 
   // ---- looking

@@ -145,7 +145,9 @@ using envelope_ptr = std::unique_ptr<E, envelope_deleter<E>>;
 // The future, but not for longer than that. A deadline without a clock is on the real one, whatever
 // the clock of the system is.
 template <class T>
-future<T> until(const deadline& when, future<T> f) {
+future<T> until(const wait_limits& limits, future<T> f) {
+  if (limits.stop.stop_possible()) f = std::move(f).with_stop(limits.stop);
+  const deadline& when = limits.deadline;
   if (when.is_never()) return f;
   clock& on = when.on() != nullptr ? *when.on() : real_clock();
   const time_point now = on.now();
@@ -155,8 +157,8 @@ future<T> until(const deadline& when, future<T> f) {
 
 // The same for one that an actor waits for, as the observer hears.
 template <class T>
-future<T> told_until(told_ask_ptr told, const deadline& when, future<T> f) {
-  f = until(when, std::move(f));
+future<T> told_until(told_ask_ptr told, const wait_limits& limits, future<T> f) {
+  f = until(limits, std::move(f));
   if (told == nullptr) [[likely]]
     return f;
   return f.finally([told = std::move(told)] { told->end(); });
@@ -200,7 +202,7 @@ future<reply_of<M>> ask_of(cell& to, const envelope_ops& ops, M m, const wait_li
   auto answer = request_through(
       ops, std::move(m), told, [&] { return to.name(); },
       [&](envelope& e) { return to.send(e, &limits); });
-  return told_until(std::move(told), limits.deadline, std::move(answer));
+  return told_until(std::move(told), limits, std::move(answer));
 }
 
 template <class M>

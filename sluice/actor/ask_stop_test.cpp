@@ -1,0 +1,193 @@
+// A stop ends an ask as a whole, whatever is asked and wherever it is just then.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "sluice/actor/actor_pool.hpp"
+#include "sluice/actor/actor_router.hpp"
+#include "sluice/actor/actor_system.hpp"
+#include "sluice/actor/keyed_actors.hpp"
+#include "sluice/executor/manual_executor.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/future/spawn.hpp"
+#include "sluice/sync/event.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct question {
+  using reply = int;
+};
+struct answer_all {
+  int with;
+};
+
+// Keeps what it is asked until it is told to answer.
+class silent : public actor<silent, question, answer_all> {
+ public:
+  void on(question, responder<int> to) { asked.push_back(std::move(to)); }
+  void on(answer_all m) {
+    for (auto& to : asked) to.reply(m.with);
+    asked.clear();
+  }
+
+  static inline std::vector<responder<int>> asked;
+};
+
+class ask_stop_test : public ::testing::Test {
+ protected:
+  ~ask_stop_test() override {
+    silent::asked.clear();
+    system.stop();
+    while (!system.join(deadline::after(0ns))) on.run_all();
+  }
+  static actor_system_options with(clock& time) {
+    actor_system_options o;
+    o.time = &time;
+    return o;
+  }
+  template <class E>
+  static auto why(future<int> f) {
+    using reason = decltype(std::declval<const E&>().why());
+    try {
+      (void)f.get();
+    } catch (const E& e) {
+      return std::optional<reason>(e.why());
+    }
+    return std::optional<reason>();
+  }
+  // The future is there, asked and not answered; a stop ends it.
+  void expect_ended_by_stop(future<int> f) {
+    on.run_all();
+    ASSERT_FALSE(silent::asked.empty());
+    EXPECT_FALSE(f.is_ready());
+    for (const auto& to : silent::asked) EXPECT_TRUE(to.is_wanted());
+    stop.request_stop();
+    ASSERT_TRUE(f.is_ready()) << "at once, without a turn of anybody";
+    EXPECT_EQ(why<future_error>(std::move(f)), future_error::cancelled);
+    for (const auto& to : silent::asked) EXPECT_FALSE(to.is_wanted());
+  }
+
+  manual_clock time;
+  manual_executor on;
+  actor_system system{on, with(time)};
+  std::stop_source stop;
+};
+
+TEST_F(ask_stop_test, EndsTheWaitForTheReplyAndTheResponderKnows) {
+  expect_ended_by_stop(system.spawn<silent>().ask(question{}, stop.get_token()));
+}
+
+TEST_F(ask_stop_test, ThroughARecipient) {
+  const recipient<question> to = system.spawn<silent>();
+  expect_ended_by_stop(to.ask(question{}, stop.get_token()));
+}
+
+TEST_F(ask_stop_test, OfAKeyedActor) {
+  const keyed_actors<silent> all(system, {.idle = 0s});
+  expect_ended_by_stop(all.of("a").ask(question{}, stop.get_token()));
+}
+
+TEST_F(ask_stop_test, OfARouter) {
+  const actor_router<silent> desk(system, {.members = 2});
+  expect_ended_by_stop(desk.ask(question{}, stop.get_token()));
+}
+
+TEST_F(ask_stop_test, OfAPool) {
+  const actor_pool<silent> desk(system, {.members_max = 2});
+  expect_ended_by_stop(desk.ask(question{}, stop.get_token()));
+}
+
+TEST_F(ask_stop_test, OfAllMembersAtOnce) {
+  const actor_router<silent> desk(system, {.members = 3});
+  expect_ended_by_stop(desk.ask_first(question{}, stop.get_token()));
+  EXPECT_EQ(silent::asked.size(), 3U);
+}
+
+TEST_F(ask_stop_test, ThatComesAfterTheReplyChangesNothing) {
+  const auto to = system.spawn<silent>();
+  auto f = to.ask(question{}, stop.get_token());
+  ASSERT_TRUE(to.send(answer_all{7}));
+  on.run_all();
+  stop.request_stop();
+  EXPECT_EQ(f.get(), 7);
+}
+
+TEST_F(ask_stop_test, AReplyThatComesAfterItIsThrownAway) {
+  const auto to = system.spawn<silent>();
+  auto f = to.ask(question{}, stop.get_token());
+  on.run_all();
+  stop.request_stop();
+  ASSERT_TRUE(to.send(answer_all{7}));
+  on.run_all();
+  EXPECT_EQ(why<future_error>(std::move(f)), future_error::cancelled);
+}
+
+TEST_F(ask_stop_test, ThatWasRequestedBeforeAsksNobody) {
+  const actor_router<silent> desk(system, {.members = 2});
+  stop.request_stop();
+  auto one = system.spawn<silent>().ask(question{}, stop.get_token());
+  ASSERT_TRUE(one.is_ready());
+  EXPECT_EQ(why<actor_error>(std::move(one)), actor_error::stopped);
+  auto all = desk.ask_first(question{}, stop.get_token());
+  ASSERT_TRUE(all.is_ready());
+  EXPECT_EQ(why<actor_error>(std::move(all)), actor_error::stopped);
+  on.run_all();
+  EXPECT_TRUE(silent::asked.empty());
+}
+
+TEST_F(ask_stop_test, OrADeadlineEndsItWhicheverIsFirst) {
+  const auto to = system.spawn<silent>();
+  auto late = to.ask(question{}, {deadline::after(1s, time), stop.get_token()});
+  time.advance(1s);
+  EXPECT_EQ(why<future_error>(std::move(late)), future_error::timed_out);
+  auto stopped = to.ask(question{}, {deadline::after(1s, time), stop.get_token()});
+  stop.request_stop();
+  EXPECT_EQ(time.pending(), 0U) << "the deadline is forgotten";
+  EXPECT_EQ(why<future_error>(std::move(stopped)), future_error::cancelled);
+}
+
+TEST_F(ask_stop_test, IsHeardByACoroutineThatAwaitsTheFuture) {
+  const auto to = system.spawn<silent>();
+  auto f = spawn(on, [](ref<silent> whom, std::stop_token token) -> task<int> {
+    question q;
+    auto answer = whom.ask(q, std::move(token));
+    co_return co_await std::move(answer);
+  }(to, stop.get_token()));
+  on.run_all();
+  EXPECT_FALSE(f.is_ready());
+  stop.request_stop();
+  on.run_all();
+  EXPECT_EQ(why<future_error>(std::move(f)), future_error::cancelled);
+}
+
+// One that answers at once, on threads of its own.
+class prompt : public actor<prompt, question> {
+ public:
+  int on(question) { return 1; }
+};
+
+TEST(ask_stop_stress_test, AStopAndAReplyThatRaceEndTheAskOnce) {
+  work_stealing_pool pool({.threads = 2});
+  actor_system system(pool);
+  const auto to = system.spawn<prompt>();
+  for (int i = 0; i < 2000; ++i) {
+    std::stop_source stop;
+    auto f = to.ask(question{}, stop.get_token());
+    stop.request_stop();
+    try {
+      EXPECT_EQ(f.get(), 1);
+    } catch (const future_error& e) {
+      EXPECT_EQ(e.why(), future_error::cancelled);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
