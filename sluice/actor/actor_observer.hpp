@@ -23,12 +23,14 @@ enum class actor_wait : std::uint8_t { room, answer };
 
 // Why nobody handled a message that had been sent.
 enum class loss : std::uint8_t {
-  ended,    // the actor had ended, or ended before it came to it
-  dropped,  // a mailbox that was full dropped it for another, or as the newest
+  ended,      // the actor had ended when it was sent, or takes nothing any more, or never lived
+  unhandled,  // the actor had accepted it, and ended before it came to it
+  dropped,    // a mailbox that was full dropped it for another, or as the newest
 };
 
 constexpr std::string_view to_string(loss why) noexcept {
-  return why == loss::ended ? "the actor has ended" : "dropped by a full mailbox";
+  if (why == loss::dropped) return "dropped by a full mailbox";
+  return why == loss::ended ? "the actor has ended" : "the actor ended before it came to it";
 }
 
 class actor_observer {

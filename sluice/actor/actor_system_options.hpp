@@ -14,11 +14,25 @@
 
 namespace sluice {
 
-// A message that nobody handled.
+// A message that nobody handled. What it refers to is there during the call.
 struct dead_letter {
   actor_id to = 0;
-  std::string_view message{};  // its type
+  std::string_view name{};     // of the actor that it was sent to
+  std::string_view type{};     // of that actor
+  std::string_view message{};  // the type of the message
+  bool is_request = false;     // somebody waits for an answer, and hears actor_error
+  actor_id from = 0;           // the actor that sent it. 0: none did, or it is not known
   loss why = loss::ended;
+};
+
+// An answer that came when who asked had given up: the deadline of the ask had passed, or its
+// stop_token had asked. What it refers to is there during the call.
+struct late_reply {
+  actor_id asked = 0;
+  std::string_view name{};     // of the actor that was asked, or of its router or pool
+  std::string_view type{};     // of that actor
+  std::string_view message{};  // the type of the request
+  actor_id asker = 0;          // 0: no actor
 };
 
 // An actor's handler or constructor has thrown, and this was decided.
@@ -33,8 +47,9 @@ struct actor_system_options {
   std::string name = "actors";
   clock* time = nullptr;  // for timers and restarts; null: the real clock
   supervision top{};      // of the actors that the system itself spawns
-  // Both are called by many threads, in the middle of things: they must not wait or throw.
+  // They are called by many threads, in the middle of things: they must not wait or throw.
   std::function<void(const dead_letter&)> on_dead_letter{};
+  std::function<void(const late_reply&)> on_late_reply{};
   std::function<void(const actor_failure&)> on_failure{};  // empty: says so on standard error
   actor_observer* observer = nullptr;
 };
@@ -44,6 +59,7 @@ struct actor_system_stats {
   std::uint64_t live = 0;
   std::uint64_t dead_letters = 0;  // all messages that were sent and not handled; of those
   std::uint64_t dropped = 0;       // were dropped by full mailboxes
+  std::uint64_t late_replies = 0;  // to asks with limits; their messages were handled
   std::uint64_t failures = 0;
   std::uint64_t restarts = 0;
 };

@@ -7,7 +7,8 @@
 // move it into a coroutine or a message, or pass the request on with `forward` (actor.hpp).
 //
 // Guarantees: movable; any thread may answer, once. Destroyed unanswered, it tells the asker
-// actor_error::unanswered. Answering somebody who has given up does nothing.
+// actor_error::unanswered. Answering somebody who has given up is heard by nobody but the system:
+// if the ask had limits, the reply is a late one (actor_system_options::on_late_reply).
 //
 //     void on(total, responder<int> to) { waiting_.push_back(std::move(to)); }
 //     void on(done) { for (auto& to : waiting_) to.reply(sum_); }
@@ -18,6 +19,7 @@
 #include <utility>
 
 #include "sluice/actor/actor_error.hpp"
+#include "sluice/actor/detail/late_note.hpp"
 #include "sluice/future/promise.hpp"
 
 namespace sluice {
@@ -30,9 +32,11 @@ template <class R>
 class responder {
  public:
   responder() noexcept = default;  // answers nobody
-  explicit responder(promise<R> to, std::shared_ptr<detail::told_ask> told = {})
-      : to_(std::move(to)), told_(std::move(told)) {}
-  responder(responder&& other) noexcept : to_(std::move(other.to_)), told_(std::move(other.told_)) {
+  explicit responder(promise<R> to, std::shared_ptr<detail::told_ask> told = {},
+                     detail::late_note_ptr late = {})
+      : to_(std::move(to)), told_(std::move(told)), late_(std::move(late)) {}
+  responder(responder&& other) noexcept
+      : to_(std::move(other.to_)), told_(std::move(other.told_)), late_(std::move(other.late_)) {
     other.to_.reset();
   }
   responder& operator=(responder&& other) noexcept {
@@ -41,6 +45,7 @@ class responder {
       to_ = std::move(other.to_);
       other.to_.reset();
       told_ = std::move(other.told_);
+      late_ = std::move(other.late_);
     }
     return *this;
   }
@@ -49,6 +54,7 @@ class responder {
   template <class... Args>
   void reply(Args&&... args) {
     if (!to_) return;
+    if (late_ != nullptr && to_->is_cancelled()) detail::tell_late(*late_);
     promise<R> to = take();
     (void)to.try_set_value(std::forward<Args>(args)...);
   }
@@ -61,7 +67,7 @@ class responder {
   // False: answered, moved from, or nobody asked.
   bool is_open() const noexcept { return to_.has_value(); }
   // False also when the asker has given up: its deadline came, or it cancelled.
-  bool is_wanted() const { return to_ && !to_->stop_token().stop_requested(); }
+  bool is_wanted() const noexcept { return to_ && !to_->is_cancelled(); }
 
   // For the library: the observer's view of the asker's wait; null: nobody looks.
   const std::shared_ptr<detail::told_ask>& told() const noexcept { return told_; }
@@ -78,6 +84,7 @@ class responder {
 
   std::optional<promise<R>> to_;
   std::shared_ptr<detail::told_ask> told_;
+  detail::late_note_ptr late_;
 };
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include "sluice/actor/detail/cell.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -180,10 +181,8 @@ void cell::lock_for_send() noexcept {
 
 status cell::send(envelope& e, const wait_limits* limits) {
   if (limits != nullptr && limits->stop.stop_requested()) return status::stopped;
-  actor_observer* const watching = system_.observer();
-  if (watching != nullptr) [[unlikely]] {
-    e.note = watching->sent(current_cell == nullptr ? 0 : current_cell->id_, id_, e.ops->type);
-  }
+  if (system_.is_told_of_sends()) [[unlikely]]
+    note_sent(e);
   offered o;
   {
     lock_for_send();
@@ -194,6 +193,17 @@ status cell::send(envelope& e, const wait_limits* limits) {
   if (o.how == status::ok && o.victim == nullptr) [[likely]]
     return status::ok;
   return sent_slowly(e, o.how, o.victim, limits);
+}
+
+void cell::note_sent(envelope& e) const noexcept {
+  const actor_id from = current_cell == nullptr ? 0 : current_cell->id_;
+  // One that is handed on to a successor has its sender already.
+  if (e.from == 0 && from <= std::numeric_limits<std::uint32_t>::max()) {
+    e.from = static_cast<std::uint32_t>(from);
+  }
+  if (actor_observer* const watching = system_.observer()) {
+    e.note = watching->sent(from, id_, e.ops->type);
+  }
 }
 
 // There was no room, or nobody.
@@ -244,9 +254,7 @@ cell_ptr cell::successor_if_closed(status& how) {
 
 bool cell::send_uncounted(envelope& e) noexcept {
   e.is_counted = false;
-  if (actor_observer* const watching = system_.observer()) {
-    e.note = watching->sent(current_cell == nullptr ? 0 : current_cell->id_, id_, e.ops->type);
-  }
+  if (system_.is_told_of_sends()) note_sent(e);
   bool taken = false;
   bool post = false;
   {

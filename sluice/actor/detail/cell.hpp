@@ -226,6 +226,7 @@ class cell : public work, private child_hook {
   void lock_for_send() noexcept;
   offered offer(envelope& e) noexcept;
   offered offer_when_full(envelope& e) noexcept;
+  void note_sent(envelope& e) const noexcept;
   status sent_slowly(envelope& e, status::code how, envelope* victim, const wait_limits* limits);
   void append(envelope& e) noexcept;
   bool must_post() noexcept { return !std::exchange(scheduled_, true); }

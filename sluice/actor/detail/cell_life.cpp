@@ -177,7 +177,7 @@ void cell::refuse_messages(const std::exception_ptr& why) noexcept {
   // Nothing is added any more.
   const auto refuse_all = [&](envelope_list& all) {
     while (envelope* const e = all.pop_front()) {
-      system_.lost(*this, *e, loss::ended);
+      system_.lost(*this, *e, loss::unhandled);
       e->ops->refuse(*e, why);
     }
   };
@@ -282,14 +282,14 @@ actor_end cell::how_it_ended() const {
 }
 
 void cell::lose_messages() noexcept {
-  while (envelope* const e = taken_.pop_front()) lose(*e, loss::ended);
+  while (envelope* const e = taken_.pop_front()) lose(*e, loss::unhandled);
   envelope_list lanes[3];
   {
     const std::lock_guard hold(guard_);
     std::swap(lanes, lanes_);
   }
   for (envelope_list& lane : lanes) {
-    while (envelope* const e = lane.pop_front()) lose(*e, loss::ended);
+    while (envelope* const e = lane.pop_front()) lose(*e, loss::unhandled);
   }
 }
 

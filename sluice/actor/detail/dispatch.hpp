@@ -174,8 +174,9 @@ struct dispatch {
   }
   static void drop_asked(envelope& e, const cell& to, loss why) noexcept {
     auto& l = static_cast<request_letter<M>&>(e);
-    l.to.fail(std::make_exception_ptr(actor_error(
-        why == loss::ended ? actor_error::gone : actor_error::dropped, to.name(), type_name<M>())));
+    l.to.fail(std::make_exception_ptr(
+        actor_error(why == loss::dropped ? actor_error::dropped : actor_error::gone, to.name(),
+                    type_name<M>())));
     free_envelope(l);
   }
   static void refuse_asked(envelope& e, const std::exception_ptr& why) noexcept {

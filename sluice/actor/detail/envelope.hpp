@@ -42,6 +42,9 @@ class envelope {
   bool is_request = false;  // it is a request_letter
   std::uint8_t behind = 0;  // see push_back_linked
   bool is_tried = false;    // its sender has others to try: a refusal is not a loss
+  // The actor that sent it, where somebody is told of dead letters. 0: not an actor, or not known,
+  // as one whose number does not fit.
+  std::uint32_t from = 0;
 
  protected:
   ~envelope() = default;

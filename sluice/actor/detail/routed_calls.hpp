@@ -81,7 +81,8 @@ class routed_calls : public send_calls<routed_calls<A>> {
     const std::optional<std::uint64_t> key = key_of(m);
     told_ask_ptr told = told_ask::of(*keeper_);
     auto answer = request_through(
-        *ops<M>().asked, std::move(m), told, [&] { return name(); },
+        *ops<M>().asked, std::move(m), told, note_if_limited(*keeper_, *ops<M>().asked, limits),
+        [&] { return name(); },
         [&](envelope& e) { return hand_request(e, key, limits, told.get()); });
     return told_until(std::move(told), limits, std::move(answer));
   }
@@ -91,8 +92,9 @@ class routed_calls : public send_calls<routed_calls<A>> {
     promise<reply_of<M>> answer;
     future<reply_of<M>> f = answer.get_future();
     told_ask_ptr told = told_ask::of(*keeper_);
-    auto handing =
-        async_forward(std::move(m), responder<reply_of<M>>(std::move(answer), told), limits);
+    responder<reply_of<M>> asker(std::move(answer), told,
+                                 note_if_limited(*keeper_, *ops<M>().asked, limits));
+    auto handing = async_forward(std::move(m), std::move(asker), limits);
     return handed_and_answered(std::move(handing), std::move(f), std::move(told),
                                std::move(limits));
   }
@@ -143,7 +145,7 @@ class routed_calls : public send_calls<routed_calls<A>> {
     const member_table::view those = table_->now();
     for (const member& each : those->all) {
       answers.push_back(request_through(
-          *ops<M>().asked, M(m), nullptr, [&] { return each.who->name(); },
+          *ops<M>().asked, M(m), nullptr, {}, [&] { return each.who->name(); },
           [&](envelope& e) {
             e.is_tried = true;
             const status how = each.who->send(e, nullptr);

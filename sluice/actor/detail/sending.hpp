@@ -188,11 +188,11 @@ status forward_through(const envelope_ops& ops, M m, responder<reply_of<M>> to, 
 
 template <class M, class HandIn, class Name>
 future<reply_of<M>> request_through(const envelope_ops& ops, M m, told_ask_ptr told,
-                                    const Name& name, const HandIn& hand_in) {
+                                    late_note_ptr late, const Name& name, const HandIn& hand_in) {
   promise<reply_of<M>> answer;
   future<reply_of<M>> f = answer.get_future();
-  (void)forward_through(ops, std::move(m),
-                        responder<reply_of<M>>(std::move(answer), std::move(told)), name, hand_in);
+  responder<reply_of<M>> to(std::move(answer), std::move(told), std::move(late));
+  (void)forward_through(ops, std::move(m), std::move(to), name, hand_in);
   return f;
 }
 
@@ -200,7 +200,7 @@ template <class M>
 future<reply_of<M>> ask_of(cell& to, const envelope_ops& ops, M m, const wait_limits& limits) {
   told_ask_ptr told = told_ask::of(to);
   auto answer = request_through(
-      ops, std::move(m), told, [&] { return to.name(); },
+      ops, std::move(m), told, note_if_limited(to, ops, limits), [&] { return to.name(); },
       [&](envelope& e) { return to.send(e, &limits); });
   return told_until(std::move(told), limits, std::move(answer));
 }
@@ -278,8 +278,8 @@ task<reply_of<M>> ask_async(cell_ptr to, const envelope_ops& ops, M m, wait_limi
   promise<reply_of<M>> answer;
   future<reply_of<M>> f = answer.get_future();
   told_ask_ptr told = told_ask::of(*to);
-  auto handing = forward_async(std::move(to), ops, std::move(m),
-                               responder<reply_of<M>>(std::move(answer), told), limits);
+  responder<reply_of<M>> asker(std::move(answer), told, note_if_limited(*to, ops, limits));
+  auto handing = forward_async(std::move(to), ops, std::move(m), std::move(asker), limits);
   return handed_and_answered(std::move(handing), std::move(f), std::move(told), std::move(limits));
 }
 

@@ -33,6 +33,7 @@ system_core::system_core(executor& on, actor_system_options o)
     : on_(on),
       options_(std::move(o)),
       observer_(options_.observer),
+      is_told_of_sends_(options_.observer != nullptr || options_.on_dead_letter),
       clock_(options_.time != nullptr ? options_.time : &real_clock()) {
   auto* const root = new root_cell(*this);
   root_ = root;
@@ -61,8 +62,27 @@ void system_core::lost(const cell& to, const envelope& e, loss why) noexcept {
   if (why == loss::dropped) dropped_.fetch_add(1, relaxed);
   if (actor_observer* const watching = observer())
     watching->lost(to.id(), e.ops->type, e.note, why);
-  if (options_.on_dead_letter && !is_gone_.load(relaxed))
-    options_.on_dead_letter({to.id(), e.ops->type, why});
+  if (!options_.on_dead_letter || is_gone_.load(relaxed)) return;
+  const std::string name = to.name();
+  options_.on_dead_letter({.to = to.id(),
+                           .name = name,
+                           .type = to.type(),
+                           .message = e.ops->type,
+                           .is_request = e.is_request,
+                           .from = e.from,
+                           .why = why});
+}
+
+void system_core::answered_late(const cell& asked, const envelope_ops& what,
+                                actor_id asker) noexcept {
+  late_replies_.fetch_add(1, relaxed);
+  if (!options_.on_late_reply || is_gone_.load(relaxed)) return;
+  const std::string name = asked.name();
+  options_.on_late_reply({.asked = asked.id(),
+                          .name = name,
+                          .type = asked.type(),
+                          .message = what.type,
+                          .asker = asker});
 }
 
 void system_core::failed(const cell& who, const std::exception_ptr& error,
@@ -105,6 +125,7 @@ actor_system_stats system_core::stats() const noexcept {
   s.live = s.spawned - ends;
   s.dropped = dropped_.load(relaxed);
   s.dead_letters = lost_.load(relaxed);
+  s.late_replies = late_replies_.load(relaxed);
   s.failures = failures_.load(relaxed);
   s.restarts = restarts_.load(relaxed);
   return s;

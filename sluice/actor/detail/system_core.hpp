@@ -38,6 +38,7 @@ class system_core {
   // ended.
   void system_is_gone() noexcept {
     observer_.store(nullptr, relaxed);  // a sender that sees it late is one that overlaps
+    is_told_of_sends_.store(false, relaxed);
     is_gone_.store(true, relaxed);
   }
 
@@ -46,6 +47,8 @@ class system_core {
   const actor_system_options& options() const noexcept { return options_; }
   // relaxed: it is there before the first actor, and nothing is read through a null.
   actor_observer* observer() const noexcept { return observer_.load(relaxed); }
+  // There is one, or somebody hears of dead letters, and by whom they were sent. relaxed: as above.
+  bool is_told_of_sends() const noexcept { return is_told_of_sends_.load(relaxed); }
   cell& root() const noexcept { return *root_; }
   event& ended() noexcept { return ended_; }
 
@@ -53,6 +56,7 @@ class system_core {
   std::uint64_t next_wait() noexcept { return waits_.fetch_add(1, relaxed) + 1; }
 
   void lost(const cell& to, const envelope& e, loss why) noexcept;
+  void answered_late(const cell& asked, const envelope_ops& what, actor_id asker) noexcept;
   void failed(const cell& who, const std::exception_ptr& error, directive what) noexcept;
   void spawned(const cell& c) noexcept;
   void actor_ended(const cell& c, end_reason why) noexcept;
@@ -70,6 +74,7 @@ class system_core {
   executor& on_;
   const actor_system_options options_;
   atomic<actor_observer*> observer_;
+  atomic<bool> is_told_of_sends_;
   atomic<bool> is_gone_{false};
   atomic<std::uint64_t> refs_{1};
   sluice::clock* const clock_;
@@ -78,6 +83,7 @@ class system_core {
   atomic<std::uint64_t> ends_{0};
   atomic<std::uint64_t> lost_{0};
   atomic<std::uint64_t> dropped_{0};
+  atomic<std::uint64_t> late_replies_{0};
   atomic<std::uint64_t> failures_{0};
   atomic<std::uint64_t> restarts_{0};
   event ended_;

@@ -1,0 +1,333 @@
+// What is told of a message that nobody handled, and of an answer that nobody waited for.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/actor/actor_router.hpp"
+#include "sluice/actor/actor_system.hpp"
+#include "sluice/executor/manual_executor.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct note {
+  int number = 0;
+};
+struct question {
+  using reply = int;
+};
+
+class clerk : public actor<clerk, note, question> {
+ public:
+  void on(note) {}
+  int on(question) { return 1; }
+};
+
+struct pass_note {
+  ref<clerk> to;
+};
+struct pass_question {
+  ref<clerk> to;
+};
+class messenger : public actor<messenger, pass_note, pass_question> {
+ public:
+  void on(pass_note m) { (void)m.to.try_send(note{}); }
+  task<> on(pass_question m) {
+    question q;
+    auto asking = m.to.async_ask(q);
+    try {
+      (void)co_await std::move(asking);
+    } catch (const actor_error&) {
+      // It has ended.
+    }
+  }
+};
+
+// As in "clerk 'anna' (1) note from 2: dropped".
+class dead_letter_test : public ::testing::Test {
+ protected:
+  ~dead_letter_test() override {
+    system.stop();
+    run();
+  }
+  void run() {
+    while (on.run_all() > 0) {
+    }
+  }
+  static std::string last_part(std::string_view name) {
+    return std::string(name.substr(name.rfind(':') + 1));
+  }
+  actor_system_options options() {
+    actor_system_options o;
+    o.on_dead_letter = [this](const dead_letter& d) {
+      told.push_back(last_part(d.type) + " '" + std::string(d.name) + "' (" + std::to_string(d.to) +
+                     ") " + last_part(d.message) + (d.is_request ? "?" : "") + " from " +
+                     std::to_string(d.from) + ": " + std::string(to_string(d.why)));
+    };
+    return o;
+  }
+  ref<clerk> make(std::string name, mailbox_options m = {}) {
+    actor_options o;
+    o.name = std::move(name);
+    o.mailbox = m;
+    return system.spawn_with<clerk>(o);
+  }
+  using lines = std::vector<std::string>;
+
+  lines told;
+  manual_executor on;
+  actor_system system{on, options()};
+};
+
+TEST_F(dead_letter_test, SaysWhoWasToHandleWhat) {
+  const auto anna = make("anna");
+  anna.stop();
+  run();
+  EXPECT_EQ(anna.send(note{}), status::closed);
+  EXPECT_THROW((void)anna.ask(question{}).get(), actor_error);
+  EXPECT_EQ(told, (lines{"clerk 'anna' (1) note from 0: the actor has ended",
+                         "clerk 'anna' (1) question? from 0: the actor has ended"}));
+}
+
+TEST_F(dead_letter_test, OneWithoutANameHasItsTypeAndNumber) {
+  const auto some = system.spawn<clerk>();
+  some.stop();
+  run();
+  EXPECT_EQ(some.send(note{}), status::closed);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("clerk-1'"), std::string::npos) << told[0];
+}
+
+TEST_F(dead_letter_test, SaysWhoSentIt) {
+  const auto anna = make("anna");
+  const auto bob = system.spawn<messenger>();
+  anna.stop();
+  run();
+  ASSERT_TRUE(bob.send(pass_note{anna}));
+  ASSERT_TRUE(bob.send(pass_question{anna}));
+  run();
+  EXPECT_EQ(told, (lines{"clerk 'anna' (1) note from 2: the actor has ended",
+                         "clerk 'anna' (1) question? from 2: the actor has ended"}));
+}
+
+TEST_F(dead_letter_test, WhatWasAcceptedAndNotHandledIsToldApart) {
+  manual_executor aside;
+  const auto anna = system.spawn_with<clerk>({.name = "anna", .on = &aside});
+  const auto bob = system.spawn<messenger>();
+  ASSERT_TRUE(bob.send(pass_note{anna}));
+  run();
+  auto asked = anna.ask(question{});
+  anna.stop();
+  aside.run_all();
+  run();
+  EXPECT_EQ(told,
+            (lines{"clerk 'anna' (1) note from 2: the actor ended before it came to it",
+                   "clerk 'anna' (1) question? from 0: the actor ended before it came to it"}));
+  try {
+    (void)asked.get();
+    FAIL();
+  } catch (const actor_error& e) {
+    EXPECT_EQ(e.why(), actor_error::gone);
+  }
+}
+
+TEST_F(dead_letter_test, WhatAFullMailboxDropsIsToldWithItsSender) {
+  const auto anna = make("anna", {.capacity = 1, .overflow = overflow::drop_oldest});
+  manual_executor aside;
+  const auto bob = system.spawn_with<messenger>({.on = &aside});
+  ASSERT_TRUE(bob.send(pass_note{anna}));
+  aside.run_all();
+  EXPECT_TRUE(anna.send(note{}));
+  EXPECT_EQ(told, lines{"clerk 'anna' (1) note from 2: dropped by a full mailbox"});
+  bob.stop();
+  aside.run_all();
+}
+
+TEST_F(dead_letter_test, OneThatNeverLivedHasEnded) {
+  system.stop();
+  run();
+  const auto late = make("late");
+  EXPECT_EQ(late.send(note{}), status::closed);
+  EXPECT_EQ(told, lines{"clerk 'late' (1) note from 0: the actor has ended"});
+}
+
+TEST_F(dead_letter_test, AMessageOutlivesARestartAndIsNone) {
+  struct fall {};
+  struct faller : actor<faller, fall, note> {
+    void on(fall) { throw std::runtime_error("it fell"); }
+    void on(note) {}
+  };
+  actor_system_options o = options();
+  o.on_failure = [](const actor_failure&) {};
+  actor_system other(on, o);
+  const auto f = other.spawn<faller>();
+  ASSERT_TRUE(f.send(fall{}));
+  ASSERT_TRUE(f.send(note{}));
+  run();
+  EXPECT_EQ(told, lines{});
+  other.stop();
+  run();
+}
+
+// ---- answers that come too late
+
+// Answers when it is told to.
+class slow : public actor<slow, question, note> {
+ public:
+  void on(question, responder<int> to) { kept_ = std::move(to); }
+  void on(note m) { kept_.reply(m.number); }
+
+ private:
+  responder<int> kept_;
+};
+
+struct ask_him {
+  ref<slow> whom;
+  wait_limits limits;
+};
+class asker : public actor<asker, ask_him> {
+ public:
+  task<> on(ask_him m) {
+    question q;
+    auto asking = m.whom.async_ask(q, m.limits);
+    try {
+      (void)co_await std::move(asking);
+    } catch (const future_error&) {
+      // It took too long.
+    }
+  }
+};
+
+class late_reply_test : public ::testing::Test {
+ protected:
+  ~late_reply_test() override {
+    system.stop();
+    run();
+  }
+  void run() {
+    while (on.run_all() > 0) {
+    }
+  }
+  actor_system_options options() {
+    actor_system_options o;
+    o.on_dead_letter = [this](const dead_letter&) { ++dead; };
+    o.on_late_reply = [this](const late_reply& r) {
+      const auto last = [](std::string_view n) { return std::string(n.substr(n.rfind(':') + 1)); };
+      told.push_back(last(r.type) + " '" + std::string(r.name) + "' (" + std::to_string(r.asked) +
+                     ") " + last(r.message) + " for " + std::to_string(r.asker));
+    };
+    return o;
+  }
+  void reply(const ref<slow>& whom) {
+    ASSERT_TRUE(whom.send(note{1}));
+    run();
+  }
+  using lines = std::vector<std::string>;
+
+  lines told;
+  int dead = 0;
+  manual_clock time;
+  manual_executor on;
+  actor_system system{on, options()};
+};
+
+TEST_F(late_reply_test, IsToldAndCountedAndIsNoDeadLetter) {
+  const auto anna = system.spawn_with<slow>({.name = "anna"});
+  auto f = anna.ask(question{}, deadline::after(1s, time));
+  run();
+  time.advance(1s);
+  EXPECT_THROW((void)f.get(), future_error);
+  EXPECT_EQ(told, lines{}) << "nobody has answered";
+  reply(anna);
+  EXPECT_EQ(told, lines{"slow 'anna' (1) question for 0"});
+  EXPECT_EQ(system.stats().late_replies, 1U);
+  EXPECT_EQ(system.stats().dead_letters, 0U);
+  EXPECT_EQ(dead, 0);
+}
+
+TEST_F(late_reply_test, ComesAfterAStopAsWell) {
+  std::stop_source stop;
+  const auto anna = system.spawn_with<slow>({.name = "anna"});
+  auto f = anna.ask(question{}, stop.get_token());
+  run();
+  stop.request_stop();
+  reply(anna);
+  EXPECT_EQ(told, lines{"slow 'anna' (1) question for 0"});
+}
+
+TEST_F(late_reply_test, SaysWhichActorHadAsked) {
+  const auto anna = system.spawn_with<slow>({.name = "anna"});
+  const auto bob = system.spawn<asker>();
+  ASSERT_TRUE(bob.send(ask_him{anna, deadline::after(1s, time)}));
+  run();
+  time.advance(1s);
+  run();
+  reply(anna);
+  EXPECT_EQ(told, lines{"slow 'anna' (1) question for 2"});
+}
+
+TEST_F(late_reply_test, OfARouterHasItsName) {
+  const actor_router<slow> desk(system, {.members = 1, .name = "desk"});
+  auto f = desk.ask(question{}, deadline::after(1s, time));
+  run();
+  time.advance(1s);
+  reply(desk.members()[0]);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("'desk'"), std::string::npos) << told[0];
+}
+
+TEST_F(late_reply_test, InTimeIsNone) {
+  const auto anna = system.spawn<slow>();
+  auto f = anna.ask(question{}, deadline::after(1s, time));
+  run();
+  reply(anna);
+  EXPECT_EQ(f.get(), 1);
+  time.advance(1s);
+  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(system.stats().late_replies, 0U);
+}
+
+TEST_F(late_reply_test, IsNoneWhenWhoWasAskedLetGoOfIt) {
+  const auto anna = system.spawn<slow>();
+  auto f = anna.ask(question{}, deadline::after(1s, time));
+  run();
+  time.advance(1s);
+  anna.stop();
+  run();
+  EXPECT_EQ(told, lines{});
+}
+
+TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {
+  lines heard;
+  std::optional<responder<int>> kept;
+  struct keeper : actor<keeper, question> {
+    explicit keeper(std::optional<responder<int>>* k) : kept_(k) {}
+    void on(question, responder<int> to) { kept_->emplace(std::move(to)); }
+    std::optional<responder<int>>* kept_;
+  };
+  std::optional<future<int>> f;
+  {
+    actor_system_options o;
+    o.on_late_reply = [&](const late_reply&) { heard.emplace_back("late"); };
+    actor_system other(on, o);
+    f = other.spawn<keeper>(&kept).ask(question{}, deadline::after(1s, time));
+    run();
+    other.stop();
+    run();
+  }
+  time.advance(1s);
+  ASSERT_TRUE(kept);
+  kept->reply(1);
+  EXPECT_EQ(heard, lines{});
+}
+
+}  // namespace
+}  // namespace sluice
