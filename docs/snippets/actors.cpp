@@ -284,9 +284,13 @@ bool supervision() {
   here.run_all();
   ok = ok && anew.get() == 1;  // its mailbox is as it was, its state is new
 
-  child.stop();
+  std::string seen;
+  for (const sluice::actor_child& each : top.children()) {
+    seen += each.name + " is " + std::string(to_string(each.state));
+    if (each.restarts > 0) each.who.close();
+  }
   here.run_all();
-  ok = ok && log == "parser is gone";
+  ok = ok && seen == "parser is running" && log == "parser is gone";
   system.stop();
   here.run_all();
   return ok;

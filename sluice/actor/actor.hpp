@@ -38,13 +38,16 @@
 //     };
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "sluice/actor/actor_child.hpp"
 #include "sluice/actor/actor_options.hpp"
 #include "sluice/actor/detail/become.hpp"
 #include "sluice/actor/detail/sending.hpp"
@@ -93,6 +96,12 @@ class actor {
                                         detail::from_arguments<A, std::decay_t<Args>...>(
                                             std::in_place, std::forward<Args>(args)...)));
   }
+
+  // Those that live, the eldest first, no more than `limit` (actor_child.hpp).
+  std::vector<actor_child> children(std::size_t limit = 1000) const {
+    return detail::children_of(cell_, limit);
+  }
+  std::size_t child_count() const noexcept { return cell_.child_count(); }
 
   // ---- others' ends
 

@@ -20,6 +20,7 @@
 //     (void)c.send(add{2});
 //     std::printf("%d\n", c.ask(total{}).get());
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "sluice/actor/actor.hpp"
+#include "sluice/actor/actor_child.hpp"
 #include "sluice/actor/actor_options.hpp"
 #include "sluice/actor/actor_system_options.hpp"
 #include "sluice/actor/detail/system_core.hpp"
@@ -88,6 +90,13 @@ class actor_system {
   // Waits until every actor has ended. ok, timed_out, stopped.
   status join(const wait_limits& limits = {});
   auto async_join(wait_limits limits = {}) { return core_.ended().async_wait(std::move(limits)); }
+
+  // The actors that it has spawned itself and that live, the eldest first, no more than `limit`
+  // (actor_child.hpp). Those of routers, pools and keyed actors are below actors of their own.
+  std::vector<actor_child> children(std::size_t limit = 1000) const {
+    return detail::children_of(core_.root(), limit);
+  }
+  std::size_t child_count() const noexcept { return core_.root().child_count(); }
 
   stats_type stats() const noexcept { return core_.stats(); }
   clock& time() const noexcept { return core_.clock(); }

@@ -45,12 +45,16 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sluice/actor/actor_end.hpp"
+#include "sluice/actor/actor_state.hpp"
 #include "sluice/actor/detail/send_calls.hpp"
 #include "sluice/actor/detail/sending.hpp"
 
 namespace sluice {
+
+struct actor_child;
 
 namespace detail {
 
@@ -66,6 +70,12 @@ class address {
   std::size_t queued() const noexcept { return cell_of().queued(); }
   // Senders that wait for room.
   std::size_t waiting() const noexcept { return cell_of().waiting(); }
+
+  actor_state state() const noexcept { return cell_of().state(); }
+  // The actors that it has spawned and that live, the eldest first, no more than `limit`
+  // (actor_child.hpp).
+  std::vector<actor_child> children(std::size_t limit = 1000) const;
+  std::size_t child_count() const noexcept { return cell_of().child_count(); }
 
   void stop() const noexcept { cell_of().request_stop(stop_how::now); }
   void close() const noexcept { cell_of().request_stop(stop_how::drain); }

@@ -84,6 +84,27 @@ TEST(watch_test, AParentMayWatchItsChild) {
   EXPECT_EQ(s.took(), "+boss +kid kid! -kid boss:kid-stopped");
 }
 
+TEST(watch_test, AParentMayEndWithTheLastOfItsChildren) {
+  stage s;
+  const auto boss = s.enter("boss");
+  const auto hired = s.hire(boss, {"anna", "bob"});
+  s.tell(boss, [&](player& me) {
+    for (const auto& each : hired) {
+      me.watch(each, [](const actor_end&) {
+        return act{[](player& p) {
+          if (p.child_count() == 0) p.stop_self();
+        }};
+      });
+    }
+  });
+  hired[0].stop();
+  s.run();
+  EXPECT_FALSE(boss.is_over());
+  hired[1].stop();
+  s.run();
+  EXPECT_TRUE(boss.is_over());
+}
+
 TEST(watch_test, ManyHearOfOneEndAndOneHearsOfMany) {
   stage s;
   const auto a = s.enter("a");

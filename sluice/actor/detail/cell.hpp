@@ -33,6 +33,7 @@
 
 #include "sluice/actor/actor_end.hpp"
 #include "sluice/actor/actor_options.hpp"
+#include "sluice/actor/actor_state.hpp"
 #include "sluice/actor/detail/cell_parts.hpp"
 #include "sluice/actor/detail/envelope.hpp"
 #include "sluice/base/atomic.hpp"
@@ -50,6 +51,7 @@ class cell;
 class cell_ptr;
 class in_turn;
 class place_line;
+struct watcher;
 
 class cell : public work, private child_hook {
  public:
@@ -103,6 +105,8 @@ class cell : public work, private child_hook {
   // not in it. relaxed: a number to compare with an older one.
   std::uint32_t begun() const noexcept { return begun_.load(relaxed); }
   std::size_t waiting() const noexcept;  // senders
+  actor_state state() const noexcept;
+  std::uint32_t restarts() const noexcept;  // how often it has been made anew
 
   // ---- in the actor's own turn
 
@@ -134,6 +138,9 @@ class cell : public work, private child_hook {
   // False: it ends, and takes no children. Also from other threads, for the system's root.
   bool adopt(cell& child) noexcept;
   std::vector<cell*> children() const;  // with a reference each; any thread
+  // The same, but no more than so many.
+  std::vector<cell_ptr> eldest_children(std::size_t limit) const;
+  std::size_t child_count() const noexcept;  // any thread
   bool is_behaving() const noexcept { return behaves_; }
   void set_behaving(bool b) noexcept { behaves_ = b; }
   // A coroutine whose send said so may wait for room: it holds up no thread, and so no turn but the
@@ -266,6 +273,7 @@ class cell : public work, private child_hook {
   void finish_state() noexcept;
   void finish() noexcept;
   void lose_messages() noexcept;
+  void tell_end(std::vector<watcher>& those) const noexcept;
   bool stop_last_child() noexcept;
   void child_failed(cell& child) noexcept;
   void decide(cell& child) noexcept;
@@ -323,14 +331,16 @@ class cell : public work, private child_hook {
   bool comes_back_ = false;       // constant: it has a successor
   std::uint8_t ticks_ = 0;        // for the fairness between lanes
   std::uint32_t tasks_ = 0;       // coroutines of handlers that have not ended
+  std::uint32_t restarts_ = 0;    // protected by guard_
   std::unique_ptr<cell_extra> extra_;
 
   system_core& system_;
   cell* const parent_;
   // Its child_hook is protected by the parent's guard_.
-  bool is_with_parent_ = false;  // the parent's: it has heard of it and has not let it go on
-  bool is_asked_ = false;        // the parent's: to stop
-  bool is_cooling_ = false;      // the parent's: it is to be made anew later
+  bool is_with_parent_ = false;    // the parent's: it has heard of it and has not let it go on
+  bool is_asked_ = false;          // the parent's: to stop
+  bool is_cooling_ = false;        // the parent's: it is to be made anew later
+  std::uint32_t child_count_ = 0;  // protected by guard_, as children_
   intrusive_list<child_hook> children_;
   const actor_id id_;
 };

@@ -1,6 +1,7 @@
 // What a parent does about its children: hears of them, decides, restarts.
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "sluice/actor/detail/cell.hpp"
 #include "sluice/actor/detail/cell_extra.hpp"
@@ -223,9 +224,14 @@ void cell::child_over(cell& child) noexcept {
   {
     const std::lock_guard hold(guard_);
     child.sibling().unlink();
+    --child_count_;
   }
   child.is_cooling_ = false;
   if (extra_ != nullptr) leave_round(child);
+  if (child.extra_ != nullptr) {
+    std::vector<watcher> mine = std::exchange(child.extra_->watchers, {});
+    child.tell_end(mine);
+  }
   child.release();  // a living actor counts as one ref
   go_on_if_ending();
 }

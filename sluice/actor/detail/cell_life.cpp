@@ -1,5 +1,6 @@
 // How an actor begins, fails, is made anew, and ends. What its parent does: cell_children.cpp.
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -53,6 +54,7 @@ bool cell::adopt(cell& child) noexcept {
   const std::lock_guard hold(guard_);
   if (no_children_) return false;
   children_.push_back(child.sibling());
+  ++child_count_;
   return true;
 }
 
@@ -64,6 +66,38 @@ std::vector<cell*> cell::children() const {
     all.push_back(&of(h));
   });
   return all;
+}
+
+std::vector<cell_ptr> cell::eldest_children(std::size_t limit) const {
+  std::vector<cell_ptr> some;
+  // Memory is not allocated under the lock: those that come meanwhile are left out.
+  const std::size_t most = std::min(limit, child_count());
+  some.reserve(most);
+  const std::lock_guard hold(guard_);
+  children_.for_each_while([&](const child_hook& h) {
+    if (some.size() == most) return false;
+    some.emplace_back(&of(const_cast<child_hook&>(h)));
+    return true;
+  });
+  return some;
+}
+
+std::size_t cell::child_count() const noexcept {
+  const std::lock_guard hold(guard_);
+  return child_count_;
+}
+
+actor_state cell::state() const noexcept {
+  const std::lock_guard hold(guard_);
+  if (over_.load(relaxed)) return actor_state::over;  // written under the guard
+  if (ends_) return actor_state::stopping;
+  if (no_children_) return actor_state::restarting;
+  return closed_ ? actor_state::closing : actor_state::running;
+}
+
+std::uint32_t cell::restarts() const noexcept {
+  const std::lock_guard hold(guard_);
+  return restarts_;
 }
 
 // ---- what the parent has decided
@@ -100,6 +134,10 @@ void cell::begin_renew() noexcept {
     mode_ = mode::renewed;
   } catch (...) {
     fail(std::current_exception());
+  }
+  if (mode_ == mode::renewed) {
+    const std::lock_guard hold(guard_);
+    ++restarts_;
   }
   const std::exception_ptr owed = std::exchange(extra().fails_anew, nullptr);
   if (owed == nullptr || mode_ != mode::renewed) return;
@@ -264,8 +302,20 @@ void cell::finish() noexcept {
     // This very turn runs on it: somebody else waits for its end.
     (void)system_.root().call([mine = std::move(extra_->own_thread)]() mutable { mine.reset(); });
   }
+  // The parent hears of it when this is not among its children any more.
+  const auto is_of_others = [this](const watcher& w) {
+    return w.by != parent_ || w.what != watcher::kind::watch;
+  };
+  std::vector<watcher> all = std::exchange(extra_->watchers, {});
+  const auto of_parent = std::stable_partition(all.begin(), all.end(), is_of_others);
+  std::move(of_parent, all.end(), std::back_inserter(extra_->watchers));
+  all.erase(of_parent, all.end());
+  tell_end(all);
+}
+
+void cell::tell_end(std::vector<watcher>& those) const noexcept {
   const actor_end end = how_it_ended();
-  for (watcher& w : std::exchange(extra_->watchers, {})) {
+  for (watcher& w : those) {
     if (!w.life.stop_requested()) w.tell(end);
   }
 }

@@ -91,6 +91,8 @@ class player : public actor<player, act, perform, say, urgent_say, question> {
   using actor::become;
   using actor::become_stacked;
   using actor::cancel;
+  using actor::child_count;
+  using actor::children;
   using actor::close_self;
   using actor::link;
   using actor::pipe;
