@@ -23,6 +23,7 @@ using testing::player;
 using testing::question;
 using testing::say;
 using testing::stage;
+using testing::urgent_say;
 
 using players = std::vector<ref<player>>;
 
@@ -369,6 +370,17 @@ TEST(restart_test, ASupervisorThatBacksOffTakesItsChildrenDownFirst) {
   EXPECT_TRUE(kids[0].is_over());
   s.advance(5s);
   EXPECT_EQ(s.took(), "+boss");
+}
+
+TEST(restart_test, WhatAConstructorSendsItselfUrgentlyIsFirstInEachLife) {
+  stage s;
+  const auto anna = s.enter(part{.name = "anna", .at_start = [](player& me) {
+                                   EXPECT_TRUE(me.self().send(urgent_say{"continue"}));
+                                 }});
+  ASSERT_TRUE(anna.send(act{&falls}));
+  ASSERT_TRUE(anna.send(say{"waited"}));
+  s.run();
+  EXPECT_EQ(s.took(), "+anna anna!!continue anna! -anna +anna anna!!continue anna:waited");
 }
 
 TEST(restart_test, FailureInStoppingIsToldAndTheRestartGoesOn) {
