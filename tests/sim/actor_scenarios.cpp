@@ -146,6 +146,22 @@ void an_ask_is_answered_or_fails_and_never_hangs() {
   }
 }
 
+void an_ask_that_is_stopped_has_one_outcome() {
+  journal log;
+  std::stop_source stop;
+  thread_pool pool(small(1));
+  actor_system system(pool, quiet());
+  auto c = system.spawn<counter>(&log);
+  std::jthread other([&] { stop.request_stop(); });
+  try {
+    check(c.ask(total{}, stop.get_token()).get() == 0, "the answer");
+  } catch (const future_error& e) {
+    check(e.why() == future_error::cancelled, "that it was stopped");
+  } catch (const actor_error& e) {
+    check(e.why() == actor_error::stopped, "that it was stopped before it was asked");
+  }
+}
+
 void an_ask_that_runs_out_of_time_is_told() {
   journal log;
   event go;
@@ -407,6 +423,19 @@ void children_end_before_their_parent() {
   check(log.made.load() == 2 && log.gone.load() == 2, "both to be gone");
 }
 
+void who_looks_at_children_sees_those_that_are_there() {
+  journal log;
+  thread_pool pool(small(2));
+  actor_system system(pool, quiet());
+  auto f = system.spawn<family>(&log);
+  std::jthread other([&] { f.stop(); });
+  const std::vector<actor_child> seen = f.children();
+  check(seen.size() <= 1, "no more than the one child");
+  for (const actor_child& each : seen) check(each.who.id() == each.id, "the child itself");
+  (void)f.ended().get();
+  check(f.child_count() == 0, "nobody below one that has ended");
+}
+
 void a_child_that_keeps_failing_takes_its_parent_along() {
   journal log;
   auto o = quiet();
@@ -466,6 +495,9 @@ void a_ref_may_be_kept_when_the_system_is_gone() {
     add({.name = "actor: an ask is answered or fails, and never hangs",
          .how = {.schedules = 3'500},
          .body = &an_ask_is_answered_or_fails_and_never_hangs}) &&
+    add({.name = "actor: an ask that is stopped has one outcome",
+         .how = {.schedules = 3'500},
+         .body = &an_ask_that_is_stopped_has_one_outcome}) &&
     add({.name = "actor: an ask that runs out of time is told",
          .how = {.schedules = 1'000},
          .body = &an_ask_that_runs_out_of_time_is_told}) &&
@@ -514,6 +546,9 @@ void a_ref_may_be_kept_when_the_system_is_gone() {
     add({.name = "actor: children end before their parent",
          .how = {.schedules = 2'500},
          .body = &children_end_before_their_parent}) &&
+    add({.name = "actor: who looks at children sees those that are there",
+         .how = {.schedules = 2'500},
+         .body = &who_looks_at_children_sees_those_that_are_there}) &&
     add({.name = "actor: a child that fails takes its parent along",
          .how = {.schedules = 2'500},
          .body = &a_child_that_keeps_failing_takes_its_parent_along}) &&

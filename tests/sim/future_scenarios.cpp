@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -197,6 +198,25 @@ void a_timeout_and_a_value_at_once_give_one_of_the_two() {
   check(!why || *why == future_error::timed_out, "the value or that it timed out");
 }
 
+void a_stop_and_a_value_at_once_give_one_of_the_two() {
+  std::stop_source stop;
+  promise<int> p;
+  auto f = p.get_future().with_stop(stop.get_token());
+  std::jthread producer([&] { (void)p.try_set_value(1); });
+  std::jthread stopper([&] { stop.request_stop(); });
+  const auto why = reason_of([&] { check(f.get() == 1, "the value"); });
+  check(!why || *why == future_error::cancelled, "the value or that it was stopped");
+}
+
+void a_stop_while_both_sides_let_go() {
+  std::stop_source stop;
+  auto p = std::make_unique<promise<int>>();
+  auto f = p->get_future().with_stop(stop.get_token());
+  std::jthread producer([&] { p.reset(); });
+  std::jthread stopper([&] { stop.request_stop(); });
+  f = future<int>();
+}
+
 void an_hour_passes_before_it_times_out() {
   promise<int> p;
   const auto began = seam::now();
@@ -385,6 +405,12 @@ void a_future_that_is_dropped_with_its_stage_leaks_nothing() {
     add({.name = "future: a timeout and a value at once give one of them",
          .how = {.schedules = 6'000},
          .body = &a_timeout_and_a_value_at_once_give_one_of_the_two}) &&
+    add({.name = "future: a stop and a value at once give one of them",
+         .how = {.schedules = 6'000},
+         .body = &a_stop_and_a_value_at_once_give_one_of_the_two}) &&
+    add({.name = "future: a stop while both sides let go",
+         .how = {.schedules = 6'000},
+         .body = &a_stop_while_both_sides_let_go}) &&
     add({.name = "future: an hour passes before it times out",
          .how = {.schedules = 500},
          .body = &an_hour_passes_before_it_times_out}) &&
