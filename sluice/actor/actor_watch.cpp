@@ -43,11 +43,9 @@ actor_watch::actor_watch(options o)
     ticking_ = every(
         options_.period, here_, [this] { report(); }, every_options(time_));
   }
-  watch::add_source(*this);
 }
 
 actor_watch::~actor_watch() {
-  watch::remove_source(*this);
   if (!ticking_.valid()) return;
   ticking_.cancel();
   ticking_.get();
@@ -120,20 +118,6 @@ std::vector<actor_cycle> actor_watch::find_cycles(std::chrono::nanoseconds min_w
     found.push_back(std::move(cycle));
   }
   return found;
-}
-
-void actor_watch::add_waits(std::vector<watch::foreign_wait>& to) const {
-  const time_point now = time_.now();
-  for (const edge& e : edges({})) {
-    to.push_back({.who = watch::party::actor(e.who),
-                  .name = names_.of(e.who),
-                  .for_whom = watch::party::actor(e.wait.for_whom),
-                  .for_name = names_.of(e.wait.for_whom),
-                  .type = "sluice::actor",
-                  .wants = e.wait.what == actor_wait::room ? "send to" : "hear from",
-                  .time = now - e.wait.since,
-                  .number = e.wait.number});
-  }
 }
 
 void actor_watch::report() {

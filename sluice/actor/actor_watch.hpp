@@ -17,9 +17,9 @@
 // `min_wait` of zero two handlers that ask each other, and do not wait for the answers, can look
 // like a cycle for as long as they run. One that lets others in (letting_others_in.hpp) does not
 // wait. Every actor that is in a cycle is in one of those that are found.
-// With sluice::inspect the waits of actors are in the list of all waits, and in its deadlocks.
 // Limits: waits for other things (locks, queues, futures of others) are not seen, but such a
 // handler is slow; nor a wait that is not in the middle of a message, as in a timer's function.
+// sluice::inspect sees them all, and circles through both; it needs no watch for that.
 // Cost: a lock and a look at the clock when a handler begins, a lock when it ends; about 250 bytes
 // for each actor.
 //
@@ -43,7 +43,6 @@
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/future/future.hpp"
 #include "sluice/sync/guarded.hpp"
-#include "sluice/sync/wait_source.hpp"
 
 namespace sluice {
 
@@ -86,7 +85,7 @@ struct actor_watch_options {
   clock* time = nullptr;  // null: the real clock
 };
 
-class actor_watch final : public actor_observer, private sluice::watch::wait_source {
+class actor_watch final : public actor_observer {
  public:
   using options = actor_watch_options;
 
@@ -116,8 +115,6 @@ class actor_watch final : public actor_observer, private sluice::watch::wait_sou
                      std::uint64_t wait) noexcept override;
 
  private:
-  void add_waits(std::vector<sluice::watch::foreign_wait>& to) const override;
-
   struct pending_wait {
     std::uint64_t number;
     std::uint64_t run;  // in which it began; 0: in none

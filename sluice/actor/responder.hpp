@@ -69,6 +69,13 @@ class responder {
   // False also when the asker has given up: its deadline came, or it cancelled.
   bool is_wanted() const noexcept { return to_ && !to_->is_cancelled(); }
 
+  // For the library: tells whoever watches (sluice::inspect) who is to answer.
+  void asked_of(watch::party who) const noexcept {
+    if (to_) to_->made_by(who);
+  }
+  detail::cancel_ref watched() const noexcept {
+    return to_ ? to_->watched() : detail::cancel_ref();
+  }
   // For the library: the observer's view of the asker's wait; null: nobody looks.
   const std::shared_ptr<detail::told_ask>& told() const noexcept { return told_; }
 

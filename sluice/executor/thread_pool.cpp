@@ -69,6 +69,16 @@ void told_end_of(const event& ended, watch::party who) noexcept {
                .waited = false});
 }
 
+// For whoever watches: what is queued is run by this thread, or another one of so many.
+void told_crew_of(const executor& pool, std::size_t threads) noexcept {
+  watch::took({.object = &pool,
+               .type = "sluice::thread_pool",
+               .how = watch::held_as::crew,
+               .by = watch::party::this_thread(),
+               .count = static_cast<std::int64_t>(threads),
+               .waited = false});
+}
+
 // Of a number that its own thread alone changes.
 void count(atomic<std::uint64_t>& mine) noexcept { mine.store(mine.load(relaxed) + 1, relaxed); }
 
@@ -240,6 +250,7 @@ bool thread_pool::leave(worker& me, exit why) noexcept {
     last = threads() == 0;
     if (!over_) at_rest_.notify_one();  // it may be that all who are left are at rest
     watch::gave(&ended_, watch::party::this_thread());
+    if (max_ == core_) watch::gave(static_cast<const executor*>(this), watch::party::this_thread());
     past_.completed += me.completed.load(relaxed);
     past_.posts += me.posts.load(relaxed);
     before = std::exchange(last_ended_, std::move(me.handle));
@@ -293,7 +304,10 @@ void thread_pool::settle_in(const worker& me) const noexcept {
 void thread_pool::live(worker& me) noexcept {
   this_threads_pool = this;
   me.party.store(watch::party::this_thread().word(), relaxed);  // a number, nothing hangs on it
-  if (watch::is_on()) [[unlikely]] told_end_of(ended_, watch::party::this_thread());
+  if (watch::is_on()) [[unlikely]] {
+    told_end_of(ended_, watch::party::this_thread());
+    if (max_ == core_) told_crew_of(*this, core_);  // there will be no others
+  }
   settle_in(me);
   const running here(*this);
   while (auto* const f = next(me)) run(me, *f);

@@ -111,6 +111,15 @@ class promise {
   void made_by(watch::party who) const noexcept {
     if (state_type* const state = state_.load(relaxed)) state->made_by(who);
   }
+  // For the library: the way to say so when the promise is in other hands. Empty: nobody watches.
+  detail::cancel_ref watched() const noexcept {
+    if (!watch::is_on()) [[likely]]
+      return {};
+    state_type* const state = state_.load(relaxed);
+    if (state == nullptr) return {};
+    state->add_reference();
+    return detail::cancel_ref::adopt(state);
+  }
   // How many wait in the future's get or co_await right now: 0 or 1.
   std::size_t waiting() const noexcept {
     state_type* const state = state_.load(relaxed);

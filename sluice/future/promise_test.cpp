@@ -129,6 +129,31 @@ TEST_F(promise_test, ACallbackOfTheTokenMaySetThePromise) {
   EXPECT_THROW(f.get(), future_error);
 }
 
+// Hears how often something was given back.
+class gave_count final : public watch::observer {
+ public:
+  void waits(watch::wait_record&) noexcept override {}
+  void waits_no_more(watch::wait_record&) noexcept override {}
+  void took(const watch::hold&) noexcept override {}
+  void gave(const void*, watch::party, std::int64_t) noexcept override { ++times; }
+  void used(const void*, watch::side, watch::party) noexcept override {}
+  void gone(const void*) noexcept override {}
+
+  int times = 0;
+};
+
+TEST_F(promise_test, OneThatSaidNothingOfWhoMakesItGivesNothingBack) {
+  static gave_count watching;  // one that has watched is never destroyed
+  watching.times = 0;
+  watch::observer* const before = watch::observe(&watching);
+  promise<int> p;
+  future<int> f = p.get_future();
+  p.set_value(1);
+  EXPECT_EQ(f.get(), 1);
+  watch::observe(before);
+  EXPECT_EQ(watching.times, 0);
+}
+
 class promise_DeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -1,6 +1,7 @@
 #include "sluice/inspect/deadlock.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,18 +15,46 @@ using watch::party;
 using watch::served_by;
 
 // Whether its end depends on nothing but those who are known to have it. Who uses a queue or
-// channel is a sample, and an ask may have a deadline of which nothing is told.
+// channel is a sample, and who is asked may leave the answer to another.
 bool is_known_through(const wait_info& w) {
   return !w.has_deadline && !w.can_be_stopped && std::ranges::all_of(w.on, [](const auto& o) {
-    return o.by == served_by::holders && o.address != nullptr;
+    return (o.by == served_by::holders || o.by == served_by::one) && !o.others_could;
   });
+}
+
+// At a queue or channel one does not serve oneself.
+bool is_meeting(const object_info& o) {
+  return o.by == served_by::takers || o.by == served_by::givers;
+}
+
+// The same as a wait of one whom it holds up: for the end of what the one who waits does there.
+wait_info held_up_by(const wait_info& w, const party_info& who) {
+  object_info turn{.type = "turn of", .name = w.who.text(), .wants = "end", .by = served_by::one};
+  turn.servers.push_back({.who = w.who, .how = "is in"});
+  return {.number = w.number, .who = who, .on = {std::move(turn)}, .time = w.time};
+}
+
+// An actor that is waited for, and does not wait: if it is not in its turn, it needs a thread.
+wait_info out_of_turn(const wait_info& w, const server_info& actor) {
+  object_info thread{.type = "thread to run on",
+                     .wants = "have a",
+                     .by = served_by::holders,
+                     .others_could = true};
+  for (const auto& t : actor.runs_on) thread.servers.push_back({.who = t, .how = "could be"});
+  return {.number = w.number, .who = actor.who, .on = {std::move(thread)}, .time = w.time};
 }
 
 // Who is stuck in one picture of all waits.
 class search {
  public:
   search(const std::vector<wait_info>& all, std::chrono::nanoseconds min_wait) {
-    for (const auto& w : all) by_party_[w.who.id].push_back(&w);
+    for (const auto& w : all) {
+      by_party_[w.who.id].push_back(&w);
+      for (const auto& who : w.holds_up) {
+        by_party_[who.id].push_back(&derived_.emplace_back(held_up_by(w, who)));
+      }
+    }
+    for (const auto& w : all) add_idle(w);
     for (const auto& [who, waits] : by_party_) {
       const bool old = std::ranges::all_of(waits, [&](auto* w) { return w->time >= min_wait; });
       if (old) stuck_.insert(who);
@@ -62,6 +91,15 @@ class search {
   }
 
  private:
+  void add_idle(const wait_info& w) {
+    for (const auto& o : w.on) {
+      for (const auto& s : o.servers) {
+        if (s.runs_on.empty() || by_party_.contains(s.who.id)) continue;
+        by_party_[s.who.id].push_back(&derived_.emplace_back(out_of_turn(w, s)));
+      }
+    }
+  }
+
   // All in it are taken to be stuck, until one is found whom somebody could help.
   void release_from(std::set<party>& stuck) const {
     const auto is_free = [&](party who) {
@@ -82,12 +120,10 @@ class search {
   // Whether nobody who is free could give it.
   static bool is_stuck(const object_info& o, party who, const std::set<party>& stuck) {
     if (o.by == served_by::unknown) return false;
-    const bool is_meeting = o.by != served_by::holders;
     bool anybody = false;
     bool all = true;
     for (const auto& s : o.servers) {
-      // At a queue or channel one does not serve oneself.
-      if (is_meeting && s.who.id == who) continue;
+      if (is_meeting(o) && s.who.id == who) continue;
       anybody = true;
       const bool in_it = stuck.contains(s.who.id);
       if (!s.enough && in_it) return true;  // it is needed, whoever else may let go
@@ -101,10 +137,9 @@ class search {
   deadlock::step step_of(party who) const {
     const wait_info& w = *by_party_.at(who).front();
     const object_info& o = w.on.front();
-    const bool is_meeting = o.by != served_by::holders;
     const auto in = [&](const std::set<party>& some) {
       return std::ranges::find_if(o.servers, [&](const auto& s) {
-        return some.contains(s.who.id) && !(is_meeting && s.who.id == who);
+        return some.contains(s.who.id) && !(is_meeting(o) && s.who.id == who);
       });
     };
     const auto sure = in(certain_);
@@ -116,6 +151,7 @@ class search {
     while (done.insert(from).second) from = step_of(from).holder.who.id;
   }
 
+  std::deque<wait_info> derived_;
   std::map<party, std::vector<const wait_info*>> by_party_;
   std::set<party> stuck_;
   std::set<party> certain_;

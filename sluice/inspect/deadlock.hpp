@@ -1,22 +1,26 @@
 #pragma once
 
-// Finds those who wait for each other in a circle, through locks, semaphores, full queues,
-// channels and joins, in any mix, and through asks among actors.
+// Finds those who wait for each other in a circle, through locks, semaphores, full queues and
+// mailboxes, channels, joins and asks, in any mix.
 //
 // `find_deadlocks` searches once; a `watchdog` does it again and again (watchdog.hpp).
 //
 // Who is stuck: one that waits for something that only those can give who are stuck as well. A lock
 // is given by who holds it, a shared one by all who hold it; permits by any who has some; room in a
 // full queue by any who was seen to take from it; a channel without a buffer by any who was seen at
-// its other end; a join by all whose end it waits for. A select is stuck when all of its cases are.
+// its other end; a join by all whose end it waits for; room in a mailbox by its actor, and an
+// answer by the actor that has the request. An actor is stuck when its handler is, be it blocked or
+// suspended, unless that lets others in; and a thread when the actor is in whose turn it is. A
+// select is stuck when all of its cases are, a future of several when all of those are.
 // Nobody known who could end a wait means that anybody could: events, conditions, and consumers of
 // an empty queue are idle, not stuck.
 //
 // Guarantees: all waits of a deadlock that is reported were the same before and after the search.
 // One that `is_certain` did exist, if permits are given back by those who took them; the others are
-// what can be seen: who uses a queue or a channel is a sample, and an ask may have a deadline of
-// which nothing is told. Waits with a deadline or a stop_token count too, because a program that
-// goes on only by timeouts is in trouble all the same, but the report says so (`ends_by_itself`).
+// what can be seen: who uses a queue or a channel is a sample, an actor that is asked may have left
+// the answer to another, and what is queued can be dropped. Waits with a deadline or a stop_token
+// count too, because a program that goes on only by timeouts is in trouble all the same, but the
+// report says so (`ends_by_itself`).
 // Limits: who uses a queue is known by having used it: told are the first uses, some of the later
 // ones, and all that wait or serve one who waits. One who is about to use it for the first time is
 // not known, so a queue or channel may be reported although somebody new would have helped. A
@@ -25,12 +29,13 @@
 // who had not taken it is a signal, and is left out. A coroutine gives back under the name of its
 // thread: while several hold a shared lock or permits and one of them has let go, it is not known
 // which, and the object is left out until all have. A future is a wait for the thread that runs its
-// function, or for the task that was spawned; who is to set a promise is not known unless it says
-// so (`promise::made_by`). Listed, but not part of a circle, because nobody is known who could end
-// it: a push into a router, a shared_future, a join of a fork, what a `then` waits for, a function
-// that is still queued, as when a task waits for one behind it in the same pool. A handler of an
-// actor that blocks in a lock is shown as its thread: a circle through both that lock and an ask is
-// not found.
+// function, for the task that was spawned, or for the actor that was asked, also through `then`, a
+// timeout or a shared_future, up to 16 stages back; who is to set a promise is not known unless it
+// says so (`promise::made_by`). A function that is still queued, and an actor that is not in its
+// turn, are for the threads of their executor: known are those of a thread_pool that cannot grow,
+// if inspect was on when it was made. Listed, but not part of a circle, because nobody is known who
+// could end it: a push into a router, a join of a fork, a when_all of tasks, or of futures of which
+// some are done, a function in the line of a strand.
 //
 //     for (const auto& d : inspect::find_deadlocks()) std::cerr << d.text();
 
@@ -58,8 +63,9 @@ struct deadlock {
   // True: one of the waits has a deadline or a stop_token, and so can end.
   bool ends_by_itself() const noexcept;
   // True: it does exist, and will not end. All its waits, and those of all others who could help,
-  // are for locks, permits and joins of known runners, and none of them has a deadline or a
-  // stop_token. False: a queue, a channel, an ask or a limit is part of it.
+  // are for locks, permits, room in mailboxes and joins of known runners, and none of them has a
+  // deadline or a stop_token. False: a queue, a channel, an ask, a pool without a free thread or a
+  // limit is part of it.
   bool is_certain() const noexcept;
   // The numbers of its waits, ascending: the same for the same deadlock.
   std::vector<std::uint64_t> waits() const;

@@ -25,7 +25,6 @@
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/shared_mutex.hpp"
-#include "sluice/sync/wait_source.hpp"
 
 namespace sluice::testing {
 namespace {
@@ -542,58 +541,6 @@ TEST_F(deadlock_test, ThoseWhoWaitForADeadlockAreNotPartOfIt) {
   party("cat", [&] { want(left); });
   eventually([] { return inspect::waits().size() == 3; });
   EXPECT_EQ(parties(the_deadlock()), (names{"ann", "bob"}));
-}
-
-// Waits that another part of the library keeps account of.
-class two_actors final : public watch::wait_source {
- public:
-  two_actors() { watch::add_source(*this); }
-  ~two_actors() { watch::remove_source(*this); }
-  void add_waits(std::vector<watch::foreign_wait>& to) const override {
-    const auto one = watch::party::actor(1);
-    const auto two = watch::party::actor(2);
-    to.push_back({one, "desk", two, "store", "sluice::actor", "hear from", 1s, 1});
-    to.push_back({two, "store", one, "desk", "sluice::actor", "send to", 1s, 2});
-  }
-};
-
-// In each of two systems one actor waits for another: for actors that have the same numbers.
-class one_wait final : public watch::wait_source {
- public:
-  one_wait(std::uint64_t who, std::uint64_t for_whom) : who_(who), for_whom_(for_whom) {
-    watch::add_source(*this);
-  }
-  ~one_wait() { watch::remove_source(*this); }
-  void add_waits(std::vector<watch::foreign_wait>& to) const override {
-    to.push_back({watch::party::actor(who_), "a", watch::party::actor(for_whom_), "b",
-                  "sluice::actor", "hear from", 1s, 1});
-  }
-
- private:
-  std::uint64_t who_;
-  std::uint64_t for_whom_;
-};
-
-TEST_F(deadlock_test, ActorsOfTwoSourcesAreNotTakenForEachOther) {
-  const one_wait first(1, 2);
-  const one_wait second(2, 1);
-  EXPECT_TRUE(inspect::find_deadlocks().empty());
-  const auto waits = inspect::waits();
-  ASSERT_EQ(waits.size(), 2U);
-  EXPECT_NE(waits[0].number, waits[1].number);
-  for (const auto& w : waits) {
-    const auto text = w.who.text();
-    EXPECT_TRUE(text == "actor 1 (a)" || text == "actor 2 (a)") << text;
-  }
-}
-
-TEST_F(deadlock_test, WaitsOfAnotherSourceCountToo) {
-  const two_actors source;
-  const auto found = the_deadlock();
-  EXPECT_EQ(parties(found), (names{"desk", "store"}));
-  EXPECT_FALSE(found.is_certain());  // an ask may have a deadline
-  EXPECT_NE(found.text().find("actor 1 (desk) waits to hear from actor store"), std::string::npos)
-      << found.text();
 }
 
 }  // namespace

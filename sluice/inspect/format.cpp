@@ -109,6 +109,8 @@ std::string_view kind_text(watch::party::kind kind) {
       return "actor";
     case watch::party::kind::callback:
       return "callback";
+    case watch::party::kind::executor:
+      return "executor";
   }
   return "nobody";
 }
@@ -122,6 +124,14 @@ std::string party_json(const party_info& p) {
     all += ',' + member("id", std::to_string(p.id.id()));
   }
   return all + ',' + member("name", quoted(p.name)) + '}';
+}
+
+// Of a wait that holds up nobody else: nothing.
+std::string held_up_json(const wait_info& w) {
+  if (w.holds_up.empty()) return "";
+  std::string all;
+  for (const auto& p : w.holds_up) all += (all.empty() ? "" : ",") + party_json(p);
+  return ',' + quoted("holds_up") + ":[" + all + ']';
 }
 
 std::string object_json(const object_info& o) {
@@ -184,6 +194,7 @@ graph graph_of(const std::vector<wait_info>& waits) {
   graph g;
   for (const auto& w : waits) {
     const auto who = g.party(w.who);
+    for (const auto& p : w.holds_up) g.arrows.insert({g.party(p), who, "is in its turn"});
     for (const auto& o : w.on) {
       const auto on = g.object(o);
       g.arrows.insert({who, on, o.wants + " " + to_text(w.time)});
@@ -256,7 +267,7 @@ std::string to_json(const std::vector<wait_info>& waits) {
     if (w.at) all += ',' + member("at", quoted(to_string(*w.at)));
     all += ',' + quoted("on") + ":[";
     for (const auto& o : w.on) all += (&o == &w.on.front() ? "" : ",") + object_json(o);
-    all += "]}";
+    all += ']' + held_up_json(w) + '}';
   }
   return all + "]\n";
 }

@@ -12,7 +12,6 @@
 #include "sluice/inspect/detail/address_text.hpp"
 #include "sluice/inspect/detail/registry.hpp"
 #include "sluice/sync/named.hpp"
-#include "sluice/sync/wait_source.hpp"
 
 namespace sluice::inspect {
 namespace {
@@ -40,6 +39,7 @@ class party_names {
   party_info of(watch::party id) {
     party_info info{id, {}};
     if (id.what() == watch::party::kind::thread) info.name = thread(id);
+    if (id.what() == watch::party::kind::actor) info.name = watch::name_of(id);
     return info;
   }
   // A thread that has ended can serve nobody.
@@ -64,6 +64,8 @@ std::string held_text(const detail::seen_hold& h) {
       return "reads";
     case held_as::running:
       return "runs";
+    case held_as::crew:
+      return "could run it";
     case held_as::permits:
       return "has " + std::to_string(h.count) + (h.count == 1 ? " permit" : " permits");
   }
@@ -89,7 +91,11 @@ class view {
       info.has_deadline = w.has_deadline;
       info.can_be_stopped = w.can_be_stopped;
       info.at = w.at;
-      for (const auto& s : w.on) info.on.push_back(describe(s));
+      for (const auto& s : w.on) {
+        info.on.push_back(describe(s));
+        info.has_deadline = info.has_deadline || s.ends_in_time;
+      }
+      for (const auto& p : w.holds_up) info.holds_up.push_back(names_.of(p));
     }
     return all;
   }
@@ -105,7 +111,38 @@ class view {
     if (s.by == served_by::holders) add_holders(info);
     if (s.by == served_by::takers) add_users(info, watch::side::takes);
     if (s.by == served_by::givers) add_users(info, watch::side::gives);
+    if (s.by == served_by::one) add_the_one(info, s);
     return info;
+  }
+
+  void add_the_one(object_info& info, const watch::subject& s) {
+    info.others_could = s.others_could;
+    if (s.whom.what() == watch::party::kind::executor) return add_crew(info, s.whom.address());
+    auto& one = info.servers.emplace_back(server_info{.who = names_.of(s.whom), .how = s.how});
+    if (s.whom.what() != watch::party::kind::actor) return;
+    info.name = one.who.name;
+    one.runs_on = crew_of(watch::executor_of(s.whom));
+  }
+
+  // Any thread of the executor, if they are known.
+  void add_crew(object_info& info, const void* executor) {
+    for (auto& who : crew_of(executor)) {
+      info.servers.push_back({.who = std::move(who), .how = "could run it"});
+    }
+    if (info.servers.empty()) info.by = served_by::unknown;
+  }
+
+  // All threads of the executor. None: some of them, or none, are known.
+  std::vector<party_info> crew_of(const void* executor) {
+    std::vector<party_info> crew;
+    std::int64_t there_are = 0;
+    for (const auto& h : holds_) {
+      if (h.object != executor || h.how != held_as::crew) continue;
+      there_are = h.crew;
+      crew.push_back(names_.of(h.by));
+    }
+    if (std::cmp_not_equal(crew.size(), there_are)) crew.clear();
+    return crew;
   }
 
   void add_holders(object_info& info) {
@@ -147,22 +184,6 @@ class view {
   party_names names_;
 };
 
-std::vector<wait_info> foreign_waits() {
-  std::vector<wait_info> all;
-  for (auto& w : watch::foreign_waits()) {
-    auto& info = all.emplace_back();
-    // Apart from the numbers of the library's own waits.
-    info.number = w.number | (std::uint64_t{1} << 63);
-    info.who = {w.who, std::move(w.name)};
-    info.time = w.time;
-    object_info on{
-        .type = short_type(w.type), .name = w.for_name, .wants = w.wants, .by = served_by::holders};
-    on.servers.push_back({.who = {w.for_whom, std::move(w.for_name)}, .how = "is asked"});
-    info.on.push_back(std::move(on));
-  }
-  return all;
-}
-
 lock_inversion describe(const std::vector<detail::lock_step>& steps) {
   lock_inversion found;
   party_names names;
@@ -203,7 +224,6 @@ std::uint64_t left_out() noexcept {
 
 std::vector<wait_info> waits() {
   auto all = view().describe();
-  for (auto& w : foreign_waits()) all.push_back(std::move(w));
   std::ranges::stable_sort(all, std::greater<>(), &wait_info::time);
   return all;
 }
@@ -230,7 +250,7 @@ std::vector<hold_info> holds() {
   const auto seen = registry::get().holds();
   const auto now = registry::get().now();
   for (const auto& h : seen) {
-    if (h.how == held_as::running) continue;
+    if (h.how == held_as::running || h.how == held_as::crew) continue;
     all.push_back({.number = h.number,
                    .what = {.address = h.object,
                             .type = short_type(h.type),
@@ -252,10 +272,13 @@ std::string party_info::text() const {
       what = "thread " + std::to_string(id.thread_number());
       break;
     case watch::party::kind::coroutine:
-      what = "coroutine " + address_text(reinterpret_cast<const void*>(id.id()));
+      what = "coroutine " + address_text(id.address());
       break;
     case watch::party::kind::actor:
-      what = "actor " + std::to_string(watch::number_in_source(id));
+      what = "actor " + std::to_string(id.actor_number());
+      break;
+    case watch::party::kind::executor:
+      what = "executor " + address_text(id.address());
       break;
     case watch::party::kind::callback:
       what = "callback " + std::to_string(id.id());

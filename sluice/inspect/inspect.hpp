@@ -15,19 +15,19 @@
 // threads have those of the operating system.
 // Cost: off, at most one relaxed load at a lock, a push, a pop. On, some 40 ns for a lock that is
 // taken and given back, 1 to 2 % of an uncontended push and pop, of which a sample is told, some
-// 0.3 us for a wait that sleeps (./bench inspect). Nothing is allocated for any of it, but with
-// `lock_order`: that allocates when it sees an order of locks for the first time, inside of a lock
-// call that cannot fail, so that there the end of memory is the end of the process. Looking
-// allocates what it returns.
+// 0.3 us for a wait that sleeps (./bench inspect). Nothing is allocated for any of it, but the name
+// of an actor, once, when it first waits, takes something or is waited for, and with `lock_order`:
+// that allocates when it sees an order of locks for the first time, inside of a lock call that
+// cannot fail, so that there the end of memory is the end of the process. Looking allocates what it
+// returns.
 // Limits: tables of fixed size hold 2048 holds, 512 queues and 1024 contended objects. These are
 // totals: they are spread over 32 parts by address, of which one may be full before the others.
 // What is beyond is counted in `left_out()` and not shown; of contended objects the one that was
-// waited for least makes room. A coroutine is shown by the outermost task that awaits it. An
-// actor's waits are listed while an actor_watch observes its system (one for each system: what two
-// of them tell would be taken for waits of different actors); a handler that blocks in a lock, or
-// in another wait of a thread, is shown as its thread. Waits on the standard library's locks, and
-// on spin_lock, are not seen. The place of a call is that of the call itself; for a
-// std::lock_guard or a select, it is the address of the code that called.
+// waited for least makes room. A coroutine is shown by the outermost task that awaits it. What a
+// handler of an actor waits for and takes is put down to the actor, whether it blocks or is
+// suspended; what it awaits while it lets others in, to a coroutine. Waits on the standard
+// library's locks, and on spin_lock, are not seen. The place of a call is that of the call itself;
+// for a std::lock_guard or a select, it is the address of the code that called.
 //
 //     inspect::enabled on;                                 // in main
 //     ...
@@ -82,14 +82,16 @@ struct party_info {
   std::string text() const;
 };
 
-// One who could end a wait: holds a lock or permits, runs what is waited for, or was seen at the
-// other end of the queue.
+// One who could end a wait: holds a lock or permits, runs what is waited for, is asked, or was seen
+// at the other end of the queue.
 struct server_info {
   party_info who{};
-  std::string how{};   // "holds", "reads", "has 2 permits", "runs", "pops", "pushes"
+  std::string how{};   // "holds", "reads", "has 2 permits", "runs", "is asked", "pops", "pushes"
   bool enough = true;  // it alone can end the wait; false: all like it are needed
   std::optional<std::chrono::nanoseconds> held{};
   std::optional<call_place> at{};  // where it took it
+  // Of an actor, if they are known: the threads of which it needs one, unless it is in its turn.
+  std::vector<party_info> runs_on{};
 };
 
 // Something that is waited for.
@@ -101,6 +103,7 @@ struct object_info {
   std::optional<std::size_t> capacity{};
   watch::served_by by = watch::served_by::unknown;
   std::vector<server_info> servers{};
+  bool others_could = false;  // the servers may have left it to somebody of whom nothing is known
 
   // "mutex ledger", "semaphore 0x7ffe40"
   std::string text() const;
@@ -114,6 +117,9 @@ struct wait_info {
   bool has_deadline = false;
   bool can_be_stopped = false;
   std::optional<call_place> at{};
+  // Who cannot go on either before it ends: the thread that an actor runs on, and others whose work
+  // that thread is in the middle of.
+  std::vector<party_info> holds_up{};
 };
 
 // All waits right now, the oldest first.

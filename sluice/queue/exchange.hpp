@@ -239,7 +239,11 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
     using watch::served_by;
     const bool takes = which == watch::side::takes;
     const auto idle = capacity_ == 0 ? served_by::givers : served_by::unknown;
-    return {this, type_, takes ? "pop" : "push", takes ? idle : served_by::takers, capacity_};
+    return {.object = this,
+            .type = type_,
+            .wants = takes ? "pop" : "push",
+            .by = takes ? idle : served_by::takers,
+            .capacity = capacity_};
   }
   void report(bin& dropped);
   void note_rejected() noexcept;

@@ -129,7 +129,11 @@ class spsc_ring : public queue_calls<spsc_ring<T>, T> {
   watch::subject about(watch::side which) const noexcept {
     const bool takes = which == watch::side::takes;
     const auto by = takes ? watch::served_by::unknown : watch::served_by::takers;
-    return {this, type, takes ? "pop" : "push", by, capacity_};
+    return {.object = this,
+            .type = type,
+            .wants = takes ? "pop" : "push",
+            .by = by,
+            .capacity = capacity_};
   }
   [[gnu::noinline]] void seal();
   std::size_t count(const side& s) const noexcept;

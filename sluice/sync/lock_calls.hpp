@@ -33,7 +33,7 @@ class hold_op : public Op {
     return std::unique_lock<Lock>(*lock_, std::adopt_lock);
   }
   void taken_by(watch::party who, const call_place& at) const noexcept {
-    watch::took({.object = lock_, .type = Lock::type_name, .by = who, .at = at});
+    watch::took({.object = lock_, .type = Lock::type_name, .by = who, .at = at, .awaited = true});
   }
 
  private:

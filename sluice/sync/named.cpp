@@ -15,7 +15,8 @@ namespace {
 
 struct name_table {
   spin_lock guard;
-  std::unordered_map<const void*, std::string> names;  // protected by guard
+  std::unordered_map<const void*, std::string> names;      // protected by guard
+  std::unordered_map<const void*, const void*> executors;  // protected by guard; of parties
 };
 
 // Never freed: objects with names may be gone after everything else.
@@ -47,6 +48,27 @@ void set_name([[maybe_unused]] const void* object, [[maybe_unused]] std::string_
   place->second.swap(kept);
   if (is_new) filter.fetch_add(1, relaxed);
 #endif
+}
+
+void set_name([[maybe_unused]] party who, [[maybe_unused]] std::string_view name,
+              [[maybe_unused]] const void* executor) {
+#if !defined(SLUICE_SIM)
+  set_name(key_of(who), name);
+  auto& all = table();
+  const std::lock_guard hold(all.guard);
+  if (name.empty()) {
+    all.executors.erase(key_of(who));
+  } else {
+    all.executors.insert_or_assign(key_of(who), executor);
+  }
+#endif
+}
+
+const void* executor_of(party who) {
+  auto& all = table();
+  const std::lock_guard hold(all.guard);
+  const auto found = all.executors.find(key_of(who));
+  return found == all.executors.end() ? nullptr : found->second;
 }
 
 }  // namespace sluice::watch

@@ -38,6 +38,16 @@ namespace watch {
 std::string name_of(const void* object);
 // In place of the name that it had. An empty name is none.
 void set_name(const void* object, std::string_view name);
+// The same for a party that is no object: an actor.
+inline const void* key_of(party who) noexcept {
+  return reinterpret_cast<const void*>(who.word());  // no object has such an address
+}
+inline std::string name_of(party who) {
+  return name_of(key_of(who));
+}
+// And the executor that it runs on. Without a name: neither is kept any longer.
+void set_name(party who, std::string_view name, const void* executor);
+const void* executor_of(party who);  // null: it is not known
 
 namespace detail {
 inline constexpr std::size_t name_filter_size = 256;

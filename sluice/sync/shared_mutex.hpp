@@ -205,7 +205,8 @@ class shared_mutex::hold_shared_op : public lock_shared_op {
                  .type = type_name,
                  .how = watch::held_as::shared,
                  .by = who,
-                 .at = at});
+                 .at = at,
+                 .awaited = true});
   }
 
  private:

@@ -191,15 +191,19 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
  private:
   decltype(auto) result(status ended) {
     if constexpr (requires { op_.taken_by(who_, limits_.at); }) {
-      if (ended && who_) [[unlikely]] op_.taken_by(who_, limits_.at);
+      if (ended && who_) [[unlikely]]
+        op_.taken_by(watch::taker_of(who_, sink_), limits_.at);
     }
     return op_.result(ended);
   }
 
   template <class Promise>
   [[gnu::noinline]] bool suspend_watched(std::coroutine_handle<Promise> awaiting) {
-    const auto who = who_ = watch::party_of(awaiting);
-    const watch::acting_as them(who);
+    who_ = watch::party_of(awaiting);
+    if constexpr (requires { awaiting.promise().resume_sink(); }) {
+      sink_ = awaiting.promise().resume_sink();
+    }
+    const watch::acting_as them(watch::taker_of(who_, sink_));
     return suspend(awaiting);
   }
 
@@ -227,7 +231,8 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
       if (!clock_->arm(*this, limits_.deadline.when())) end(waiter::state::timed_out);
     }
     suspended_ = true;
-    if (who_) [[unlikely]] told_.begin(op_, *this, limits_, who_);
+    if (who_) [[unlikely]]
+      told_.begin(op_, *this, limits_, who_, sink_);
     const auto joined = op_.enlist(*this);
     if (joined == enlisted::waiting) return true;  // touch nothing from here on
     suspended_ = false;

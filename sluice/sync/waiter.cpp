@@ -58,6 +58,10 @@ sleep_observer* observe_sleep(sleep_observer* observer) noexcept {
   return std::exchange(this_observer, observer);
 }
 
+const sleep_observer* this_sleep_observer() noexcept {
+  return this_observer;
+}
+
 void tell_of_helping() noexcept {
   if (this_observer != nullptr) this_observer->helps_out();
 }

@@ -30,6 +30,7 @@
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/call_place.hpp"
+#include "sluice/sync/watch.hpp"
 
 namespace sluice {
 
@@ -192,12 +193,17 @@ class sleep_observer {
   virtual void woke_up() noexcept = 0;
   // It is about to wait in another way: it does other work until what it waits for is there.
   virtual void helps_out() noexcept {}
+  // For whom the thread works meanwhile, as whoever watches knows it; nobody: for itself. And the
+  // observer in whose place this one is. Any thread asks, while this one sleeps.
+  virtual watch::party acts_for() const noexcept { return {}; }
+  virtual const sleep_observer* around() const noexcept { return nullptr; }
 
  protected:
   ~sleep_observer() = default;
 };
 // Sets the calling thread's observer (null: none) and returns the one before.
 sleep_observer* observe_sleep(sleep_observer* observer) noexcept;
+const sleep_observer* this_sleep_observer() noexcept;  // null: none
 void tell_of_helping() noexcept;  // the calling thread's, if there is one
 
 // A thread that waits. The primitive links it (see wait.hpp for the loop around it).

@@ -5,6 +5,8 @@
 
 #include "sluice/base/seam.hpp"
 #include "sluice/base/thread_id.hpp"
+#include "sluice/base/work.hpp"
+#include "sluice/sync/waiter.hpp"
 
 namespace sluice::watch {
 
@@ -33,6 +35,14 @@ std::size_t place_of(const void* object) noexcept {
   return (reinterpret_cast<std::uintptr_t>(object) >> 6) % notes_max;
 }
 
+// For whom a thread works that has this observer; nobody: for itself.
+party acts_for(const sleep_observer* innermost) noexcept {
+  for (auto* at = innermost; at != nullptr; at = at->around()) {
+    if (const party who = at->acts_for()) return who;
+  }
+  return {};
+}
+
 // acquire: pairs with the exchange in observe; the watcher is seen whole.
 observer* watcher() noexcept {
   return watching.load(acquire);
@@ -49,7 +59,9 @@ party party::this_thread() noexcept {
 }
 
 party party::current() noexcept {
-  return acting ? acting : this_thread();
+  if (acting) return acting;
+  const party actor = acts_for(this_sleep_observer());
+  return actor ? actor : this_thread();
 }
 
 acting_as::acting_as(party who) noexcept : before_(std::exchange(acting, who)) {}
@@ -81,14 +93,15 @@ void gave(const void* object, party by, std::int64_t count) noexcept {
 
 void used(const void* object, side which) noexcept {
   const auto now = generation.load(relaxed);
+  const party who = party::current();
   // Of another party every use is reported: the notes are of the thread alone.
-  if (!acting) {
+  if (who == known_thread) {
     auto& mine = notes[which == side::takes ? 0 : 1][place_of(object)];
     if (mine.object == object && mine.generation == now) [[likely]]
       return;
     mine = {object, now};
   }
-  if (auto* const to = watcher()) to->used(object, which, party::current());
+  if (auto* const to = watcher()) to->used(object, which, who);
 }
 
 void gone(const void* object) noexcept {
@@ -97,12 +110,24 @@ void gone(const void* object) noexcept {
 
 }  // namespace detail
 
-void wait_record::report(const waiter& who, const wait_limits& limits, party by) noexcept {
+party taker_of(party coroutine, const work_sink* sink) noexcept {
+  const auto* const of = dynamic_cast<const party_sink*>(sink);
+  const party who = of != nullptr ? of->acts_for() : party();
+  return who ? who : coroutine;
+}
+
+void wait_record::report(const waiter& who, const wait_limits& limits, party by,
+                         const work_sink* sink) noexcept {
   auto* const to = watcher();
   if (to == nullptr) return;
   who_ = &who;
   limits_ = &limits;
   by_ = by;
+  if (who.is_thread()) {
+    thread_ = party::this_thread();
+    works_ = this_sleep_observer();
+  }
+  sink_ = dynamic_cast<const party_sink*>(sink);
   told_ = to;
   to->waits(*this);
 }
@@ -111,6 +136,23 @@ void wait_record::end() noexcept {
   if (told_ == nullptr) return;
   told_->waits_no_more(*this);
   told_ = nullptr;
+}
+
+// One that has kept others out may let them in meanwhile, from another place.
+party wait_record::by() const noexcept {
+  const party who = sink_ != nullptr ? sink_->acts_for() : party();
+  return who ? who : by_;
+}
+
+std::size_t wait_record::held_up(party* out, std::size_t room) const noexcept {
+  std::size_t count = 0;
+  const auto add = [&](party who) {
+    if (who && who != by_ && count < room) out[count++] = who;
+  };
+  add(thread_);
+  // It stands further down the stack of the thread that sleeps, and stays there until it wakes.
+  for (auto* at = works_; at != nullptr; at = at->around()) add(at->acts_for());
+  return count;
 }
 
 }  // namespace sluice::watch

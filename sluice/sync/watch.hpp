@@ -32,22 +32,32 @@
 namespace sluice {
 
 class waiter;
+class sleep_observer;
+class work_sink;
 struct wait_limits;
 
 namespace watch {
 
-// Who waits or holds: a thread, a coroutine (with all that it awaits), an actor, a callback.
+// Who waits or holds: a thread, a coroutine (with all that it awaits), an actor, a callback. Or who
+// is waited for: an executor, which is any of its threads.
 class party {
  public:
-  enum class kind : std::uint8_t { nobody, thread, coroutine, actor, callback };
+  enum class kind : std::uint8_t { nobody, thread, coroutine, actor, callback, executor };
 
   constexpr party() noexcept = default;  // nobody
   static party this_thread() noexcept;
   static party coroutine(const void* outermost) noexcept {
     return party(kind::coroutine, reinterpret_cast<std::uintptr_t>(outermost));
   }
-  static constexpr party actor(std::uint64_t id) noexcept { return party(kind::actor, id); }
-  // Of which the calling thread does the work: itself, unless it says otherwise by `acting_as`.
+  // Actors are numbered by their system: actor 1 of one system is not that of another.
+  static constexpr party actor(std::uint64_t number, std::uint64_t system = 0) noexcept {
+    return party(kind::actor, (number & actor_mask) | (system << actor_bits));
+  }
+  static party executor(const void* at) noexcept {
+    return party(kind::executor, reinterpret_cast<std::uintptr_t>(at));
+  }
+  // Of which the calling thread does the work: the actor in whose turn it is, else itself, unless
+  // it says otherwise by `acting_as`.
   static party current() noexcept;
 
   constexpr kind what() const noexcept { return static_cast<kind>(word_ >> 60); }
@@ -60,6 +70,10 @@ class party {
   constexpr std::uint32_t kernel_thread() const noexcept {
     return static_cast<std::uint32_t>((word_ & id_mask) >> 24);
   }
+  // Of a coroutine or an executor.
+  const void* address() const noexcept { return reinterpret_cast<const void*>(id()); }
+  // Of an actor: its number in its system.
+  constexpr std::uint64_t actor_number() const noexcept { return word_ & actor_mask; }
   // As one number, to be kept in an atomic.
   constexpr std::uint64_t word() const noexcept { return word_; }
   static constexpr party from_word(std::uint64_t word) noexcept {
@@ -73,10 +87,23 @@ class party {
 
  private:
   static constexpr std::uint64_t id_mask = (std::uint64_t{1} << 60) - 1;
+  static constexpr unsigned actor_bits = 44;
+  static constexpr std::uint64_t actor_mask = (std::uint64_t{1} << actor_bits) - 1;
   constexpr party(kind k, std::uint64_t id) noexcept
       : word_((static_cast<std::uint64_t>(k) << 60) | (id & id_mask)) {}
 
   std::uint64_t word_ = 0;
+};
+
+// What the sink of coroutines derives from that do the work of another party: those of an actor's
+// handler, which holds up the actor while it keeps the next message out.
+class party_sink {
+ public:
+  // Nobody: they wait for themselves alone. Any thread asks, while one of them waits.
+  virtual party acts_for() const noexcept = 0;
+
+ protected:
+  ~party_sink() = default;
 };
 
 // A coroutine that awaits something, as a whole: with those that await it.
@@ -101,12 +128,16 @@ class acting_as {
   const party before_;
 };
 
+// The party that a coroutine with this sink (null: none) takes things for right now.
+party taker_of(party coroutine, const work_sink* sink) noexcept;
+
 // By whom a wait can be ended.
 enum class served_by : std::uint8_t {
   unknown,  // anybody: an event, a condition, more work for one that is idle
   holders,  // those who hold it, when they let go
   takers,   // those who take from it: it is full
   givers,   // those who give to it: it hands over without keeping
+  one,      // the one that is named with it
 };
 
 // What is waited for.
@@ -115,7 +146,12 @@ struct subject {
   const char* type = "";   // "sluice::mutex"
   const char* wants = "";  // "lock"
   served_by by = served_by::unknown;
+  bool others_could = false;  // it may be left to somebody of whom nothing is known
+  bool ends_in_time = false;  // by a timer of its own, whatever the limits of the wait are
   std::size_t capacity = no_capacity;
+  // For served_by::one: who that is, and what it does ("runs").
+  party whom{};
+  const char* how = "";
 
   static constexpr std::size_t no_capacity = std::numeric_limits<std::size_t>::max();
 };
@@ -126,6 +162,7 @@ enum class held_as : std::uint8_t {
   shared,   // a lock, with others: all of them must let go
   permits,  // of a semaphore: any of those who have some can give some back
   running,  // the one whose end is waited for: all of them must end
+  crew,     // an executor, as one of its threads: any of them can run what is queued there
 };
 
 struct hold {
@@ -133,9 +170,10 @@ struct hold {
   const char* type = "";
   held_as how = held_as::alone;
   party by{};
-  std::int64_t count = 1;
+  std::int64_t count = 1;  // of a crew: how many it has in all
   call_place at{};
-  bool waited = true;  // false: taken by a try, which cannot deadlock
+  bool waited = true;    // false: taken by a try, which cannot deadlock
+  bool awaited = false;  // by a coroutine, which may give it back on another thread
 };
 
 // The ends of a queue or channel.
@@ -208,9 +246,11 @@ class wait_record : public list_hook {
       end();
   }
 
-  // Reports the wait, if it is not reported already. All must live until it ends.
+  // Reports the wait, if it is not reported already. All must live until it ends. The sink is that
+  // of a coroutine.
   template <class Op>
-  void begin(const Op& op, const waiter& who, const wait_limits& limits, party by) noexcept {
+  void begin(const Op& op, const waiter& who, const wait_limits& limits, party by,
+             const work_sink* sink = nullptr) noexcept {
     if (told_ != nullptr) return;
     if constexpr (requires(subject * out) { op.about(out, std::size_t{}); }) {
       op_ = &op;
@@ -220,7 +260,7 @@ class wait_record : public list_hook {
     } else if constexpr (requires { op.about(); }) {
       subject_ = op.about();  // now: once it is served, the object may be gone
     }
-    report(who, limits, by);
+    report(who, limits, by, sink);
   }
   void end() noexcept;
 
@@ -233,7 +273,11 @@ class wait_record : public list_hook {
   }
   const waiter& who() const noexcept { return *who_; }
   const wait_limits& limits() const noexcept { return *limits_; }
-  party by() const noexcept { return by_; }
+  party by() const noexcept;
+  // Up to `room` of those that cannot go on either, because it holds up their thread: that thread,
+  // if it is for another that it waits, and those for whom it works further down its stack. Returns
+  // how many.
+  std::size_t held_up(party* out, std::size_t room) const noexcept;
   bool is_reported() const noexcept { return told_ != nullptr; }
 
   // The watcher's own; they outlast an end, for the case that it waits again.
@@ -243,7 +287,8 @@ class wait_record : public list_hook {
   std::uint32_t shard = 0;
 
  private:
-  void report(const waiter& who, const wait_limits& limits, party by) noexcept;
+  void report(const waiter& who, const wait_limits& limits, party by,
+              const work_sink* sink) noexcept;
 
   subject subject_{};
   // In its place for one that waits for several at once, all of which stay until it has left them.
@@ -252,6 +297,9 @@ class wait_record : public list_hook {
   const waiter* who_ = nullptr;
   const wait_limits* limits_ = nullptr;
   party by_{};
+  party thread_{};                         // that sleeps; nobody: it is a coroutine that waits
+  const sleep_observer* works_ = nullptr;  // for whom that thread works
+  const party_sink* sink_ = nullptr;       // for whom that coroutine waits
   observer* told_ = nullptr;
 };
 

@@ -1,66 +1,190 @@
 #include <gtest/gtest.h>
 
-#include <set>
+#include <algorithm>
 #include <string>
-#include <string_view>
+#include <vector>
 
-#include "sluice/actor/actor_watch.hpp"
-#include "sluice/base/clock.hpp"
-#include "sluice/inspect/deadlock.hpp"
+#include "sluice/actor/letting_others_in.hpp"
+#include "sluice/future/task_combinators.hpp"
+#include "sluice/inspect/format.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "tests/inspect/acting.hpp"
 
 namespace sluice::testing {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Two actors as a system would tell of them, each in the middle of a message.
-class watched_actors : public ::testing::Test {
+class actors_test : public acting_fixture {
  protected:
-  watched_actors() {
-    watch_.spawned(1, 0, "desk", "desk_actor");
-    watch_.spawned(2, 0, "store", "store_actor");
-    watch_.begun(1, "order", 0);
-    watch_.begun(2, "take", 0);
+  // The wait of the actor of this name, once it is there.
+  static inspect::wait_info the_wait_of(const std::string& name) {
+    std::vector<inspect::wait_info> found;
+    eventually(
+        [&] {
+          found = inspect::waits();
+          std::erase_if(found, [&](const auto& w) { return w.who.name != name; });
+          return found.size() == 1;
+        },
+        "one wait of the actor");
+    return found.front();
   }
-
-  manual_clock time_;
-  actor_watch watch_{{.period = 0s, .time = &time_}};
 };
 
-TEST_F(watched_actors, AreListedWithWhomTheyWaitFor) {
-  watch_.waits(1, 2, actor_wait::answer, 7);
-  time_.advance(3s);
-  const auto waits = inspect::waits();
-  ASSERT_EQ(waits.size(), 1U);
-  EXPECT_EQ(waits[0].who.text(), "actor 1 (desk)");
-  EXPECT_EQ(waits[0].time, 3s);
-  EXPECT_EQ(waits[0].on.at(0).wants, "hear from");
-  EXPECT_EQ(waits[0].on.at(0).servers.at(0).who.text(), "actor 2 (store)");
+TEST_F(actors_test, OneThatBlocksInALockIsListedByItsName) {
+  semaphore slots(0, named("slots"));
+  const auto desk = hire("desk");
+  const ending at_the_end{*this};
+  have(desk, [&] { want(slots); });
+  const auto wait = the_wait_of("desk");
+  EXPECT_EQ(wait.who.text(), "actor 1 (desk)");
+  EXPECT_EQ(wait.on.at(0).text(), "semaphore slots");
+  // The thread that it runs on cannot go on either, and is no wait of its own.
+  ASSERT_EQ(wait.holds_up.size(), 1U);
+  EXPECT_EQ(wait.holds_up[0].id.what(), watch::party::kind::thread);
+  EXPECT_EQ(wait.holds_up[0].name.substr(0, 4), "pool");
+  EXPECT_EQ(waits_on(&slots).size(), 1U);
+}
+
+TEST_F(actors_test, OneThatHasAskedIsListedWithWhomItWaitsFor) {
+  const auto desk = hire("desk");
+  const auto store = hire("store");
+  const ending at_the_end{*this};
+  have(desk, [&] { ask(store, riddle{}); });
+  const auto wait = the_wait_of("desk");
+  EXPECT_EQ(wait.on.at(0).wants, "hear from");
+  EXPECT_EQ(wait.on.at(0).text(), "actor store");
+  EXPECT_EQ(wait.on.at(0).servers.at(0).who.text(), "actor 2 (store)");
   EXPECT_TRUE(inspect::find_deadlocks().empty());
-  watch_.waits_no_more(1, 2, actor_wait::answer, 7);
-  EXPECT_TRUE(inspect::waits().empty());
 }
 
-TEST_F(watched_actors, ThatWaitForEachOtherAreADeadlock) {
-  watch_.waits(1, 2, actor_wait::answer, 7);
-  watch_.waits(2, 1, actor_wait::room, 8);
-  const auto found = inspect::find_deadlocks();
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].steps.size(), 2U);
-  EXPECT_FALSE(found[0].ends_by_itself());
-  EXPECT_NE(found[0].text().find("actor 2 (store) waits to send to actor desk"), std::string::npos)
-      << found[0].text();
+TEST_F(actors_test, OneWhoseHandlerIsSuspendedInAnAskIsListed) {
+  const auto desk = hire("desk");
+  const auto store = hire("store");
+  const ending at_the_end{*this};
+  have_await(desk, [&]() -> task<> {
+    auto answer = store.async_ask(riddle{});
+    (void)co_await std::move(answer);
+  });
+  const auto wait = the_wait_of("desk");
+  EXPECT_EQ(wait.who.text(), "actor 1 (desk)");
+  EXPECT_EQ(wait.on.at(0).servers.at(0).who.text(), "actor 2 (store)");
+  EXPECT_TRUE(wait.holds_up.empty());  // no thread waits
 }
 
-TEST_F(watched_actors, AreNotListedByAWatchThatIsGone) {
+TEST_F(actors_test, OneThatWaitsForRoomIsListed) {
+  event go;
+  const auto desk = hire("desk");
+  const auto store = hire("store", 1);
+  const ending at_the_end{*this};
+  have(store, [&] { (void)go.wait(token()); });
+  have(desk, [&] { fill(store); });
+  const auto wait = the_wait_of("desk");
+  EXPECT_EQ(wait.on.at(0).wants, "send to");
+  EXPECT_EQ(wait.on.at(0).text(), "actor store");
+  EXPECT_EQ(wait.on.at(0).capacity, 1U);
+  EXPECT_EQ(wait.on.at(0).servers.at(0).who.text(), "actor 2 (store)");
+}
+
+TEST_F(actors_test, AThreadThatHasAskedIsListedWithWhomItWaitsFor) {
+  const auto store = hire("store");
+  const ending at_the_end{*this};
+  party("ann", [&] { ask(store, riddle{}); });
+  const auto wait = the_wait_of("ann");
+  EXPECT_EQ(wait.on.at(0).servers.at(0).who.text(), "actor 1 (store)");
+}
+
+TEST_F(actors_test, AreInTheTextTheJsonAndTheGraph) {
+  const auto desk = hire("desk");
+  const auto store = hire("store");
+  const ending at_the_end{*this};
+  have(desk, [&] { ask(store, riddle{}); });
+  const std::vector<inspect::wait_info> waits{the_wait_of("desk")};
+  const auto text = inspect::to_text(waits);
+  EXPECT_NE(text.find("actor 1 (desk)  hear from actor store"), std::string::npos) << text;
+  EXPECT_NE(text.find("actor 2 (store) is asked"), std::string::npos) << text;
+  const auto json = inspect::to_json(waits);
+  EXPECT_NE(json.find(R"("kind":"actor")"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("name":"desk")"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("holds_up":[{"kind":"thread")"), std::string::npos) << json;
+  const auto graph = inspect::to_mermaid(waits);
+  EXPECT_NE(graph.find("actor 1 (desk)"), std::string::npos) << graph;
+  EXPECT_NE(graph.find("actor 2 (store)"), std::string::npos) << graph;
+}
+
+TEST_F(actors_test, OneThatLetsOthersInDoesNotWait) {
+  event go;
+  const auto desk = hire("desk");
+  const ending at_the_end{*this};
+  have_await(desk, [&]() -> task<> {
+    const auto waiting = [&]() -> task<> { (void)co_await go.async_wait(); };
+    co_await letting_others_in(waiting());
+  });
+  until_waited_for(&go);
+  EXPECT_EQ(the_wait_on(&go).who.id.what(), watch::party::kind::coroutine);
+  EXPECT_EQ(desk.ask(query{}).get(), 1);
+  go.set();
+}
+
+// From one of two places at once.
+TEST_F(actors_test, OneThatLetsOthersInWhileItAwaitsSomethingElseDoesNotWait) {
+  event go;
+  event other;
+  const auto desk = hire("desk");
+  const auto waiting = [](event& e) -> task<> { (void)co_await e.async_wait(); };
+  const ending at_the_end{*this};
+  have_await(
+      desk, [&]() -> task<> { co_await when_all(waiting(other), letting_others_in(waiting(go))); });
+  until_waited_for(&go);
+  EXPECT_EQ(the_wait_on(&go).who.id.what(), watch::party::kind::coroutine);
+  EXPECT_EQ(the_wait_on(&other).who.id.what(), watch::party::kind::coroutine);
+  go.set();
+  eventually([&] { return the_wait_on(&other).who.name == "desk"; }, "to have the floor again");
+  other.set();
+}
+
+TEST_F(actors_test, ASuspendedHandlerThatKeepsOthersOutIsItsActor) {
+  event go;
+  const auto desk = hire("desk");
+  const ending at_the_end{*this};
+  have_await(desk, [&]() -> task<> { (void)co_await go.async_wait(); });
+  EXPECT_EQ(the_wait_on(&go).who.text(), "actor 1 (desk)");
+  go.set();
+}
+
+TEST_F(actors_test, WhatAHandlerTakesItsActorHolds) {
+  mutex m(named("m"));
+  semaphore slots(1, named("slots"));
+  const auto desk = hire("desk");
+  const ending at_the_end{*this};
+  have(desk, [&] { slots.acquire(); });  // and gives it back in another message
+  EXPECT_EQ(desk.ask(query{}).get(), 1);
+  const auto holds = inspect::holds();
+  ASSERT_EQ(holds.size(), 1U);
+  EXPECT_EQ(holds[0].who.text(), "actor 1 (desk)");
+  have(desk, [&] { slots.release(); });
+  EXPECT_EQ(desk.ask(query{}).get(), 1);
+  EXPECT_TRUE(inspect::holds().empty());
+}
+
+TEST_F(actors_test, AnActorThatHasEndedLeavesNoName) {
+  mutex m(named("m"));
+  watch::party who;
   {
-    actor_watch other({.period = 0s, .time = &time_});
-    other.spawned(5, 0, "brief", "brief_actor");
-    other.begun(5, "x", 0);
-    other.waits(5, 1, actor_wait::answer, 9);
-    EXPECT_EQ(inspect::waits().size(), 1U);
+    const auto desk = hire("desk");
+    have(desk, [&] {
+      m.lock();
+      who = watch::party::current();
+      m.unlock();
+    });
+    EXPECT_EQ(desk.ask(query{}).get(), 1);
+    EXPECT_EQ(watch::name_of(who), "desk");
+    desk.stop();
+    (void)desk.ended().get();
   }
-  EXPECT_TRUE(inspect::waits().empty());
+  eventually([&] { return watch::name_of(who).empty(); }, "its cell to be gone");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "sluice/future/promise.hpp"
 #include "sluice/inspect/inspect.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sim/testing/scenario.hpp"
@@ -80,6 +81,22 @@ void a_lock_is_given_back_while_it_is_looked_at() {
   check(inspect::holds().empty(), "nothing to be held at the end");
 }
 
+// Who looks goes upstream, while what is there changes and ends.
+void a_chain_of_futures_is_made_while_it_is_looked_at() {
+  const inspect::enabled on(waits_alone);
+  promise<int> made;
+  made.made_by(watch::party::this_thread());
+  auto chain = made.get_future().and_then([](int v) { return make_ready_future(v + 1); });
+  std::jthread waits([&] { check(chain.get() == 2, "what was made of it"); });
+  std::jthread makes([&] { made.set_value(1); });
+  const auto seen = inspect::waits();
+  check(seen.size() <= 1, "no more than the one who waits");
+  check(seen.empty() || seen[0].on.at(0).type == "future", "the type of what is waited for");
+  waits.join();
+  makes.join();
+  check(inspect::waits().empty(), "nobody to wait at the end");
+}
+
 [[maybe_unused]] const bool added = [] {
   const auto random = [](const std::string& claim, void (*body)()) {
     add({.name = "inspect: " + claim, .how = {.schedules = 3'000}, .body = body});
@@ -92,6 +109,8 @@ void a_lock_is_given_back_while_it_is_looked_at() {
   every("a coroutine is resumed while it is looked at",
         &a_coroutine_is_resumed_while_it_is_looked_at);
   every("a lock is given back while it is looked at", &a_lock_is_given_back_while_it_is_looked_at);
+  random("a chain of futures is made while it is looked at",
+         &a_chain_of_futures_is_made_while_it_is_looked_at);
   random("a queue goes while it is looked at", &a_queue_goes_while_it_is_looked_at);
   return true;
 }();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "sluice/actor/detail/cell_extra.hpp"
@@ -16,6 +17,7 @@
 #include "sluice/base/per_thread.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/backoff.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice::detail {
 namespace {
@@ -33,17 +35,17 @@ constinit thread_local handling current_handling{};
 }  // namespace
 
 in_turn::in_turn(cell& c) noexcept
-    : of(c), around(std::exchange(innermost, this)), before_(observe_sleep(this)) {
+    : of(c), outer(std::exchange(innermost, this)), before_(observe_sleep(this)) {
   current_cell = &c;
 }
 in_turn::~in_turn() {
   observe_sleep(before_);
-  innermost = around;
-  current_cell = around == nullptr ? nullptr : &around->of;
+  innermost = outer;
+  current_cell = outer == nullptr ? nullptr : &outer->of;
 }
 
 bool cell::is_in_turn_here() const noexcept {
-  for (const in_turn* at = innermost; at != nullptr; at = at->around) {
+  for (const in_turn* at = innermost; at != nullptr; at = at->outer) {
     if (&at->of == this) return true;
   }
   return false;
@@ -80,6 +82,8 @@ cell::cell(system_core& system, cell* parent, executor& on, const actor_options&
 }
 
 cell::~cell() {
+  if (has_told_name_.load(relaxed)) [[unlikely]]
+    watch::set_name(as_party(), {}, nullptr);
   extra_.reset();  // what it has may look at the system
   if (parent_ != nullptr) system_.release();
 }
@@ -93,6 +97,22 @@ std::string cell::name() const {
   // Constant once there is one: extra_ may come later, but a name only at the beginning.
   if (has_name_) return extra_->name;
   return std::string(type()) + "-" + std::to_string(id_);
+}
+
+watch::party cell::as_party() const noexcept {
+  const auto who = watch::party::actor(id_, system_.number());
+  // relaxed: said twice it is the same name.
+  if (watch::is_on() && !has_told_name_.load(relaxed)) [[unlikely]]
+    tell_name(who);
+  return who;
+}
+
+void cell::tell_name(watch::party who) const noexcept {
+  try {
+    watch::set_name(who, name(), on_);
+    has_told_name_.store(true, relaxed);
+  } catch (const std::bad_alloc&) {  // it is known by its number
+  }
 }
 
 std::size_t cell::queued() const noexcept {

@@ -93,6 +93,8 @@ class cell : public work, private child_hook {
   bool is_over() const noexcept { return over_.load(acquire); }
   actor_id id() const noexcept { return id_; }
   std::string name() const;
+  // As whoever watches (sluice::inspect) knows it. Its name is told with the first of these.
+  watch::party as_party() const noexcept;
   virtual std::string_view type() const noexcept = 0;
   system_core& system() const noexcept { return system_; }
   cell* parent() const noexcept { return parent_; }
@@ -231,6 +233,7 @@ class cell : public work, private child_hook {
     return counted_ - begun_seen_ < capacity_;
   }
   void lock_for_send() noexcept;
+  void tell_name(watch::party who) const noexcept;
   offered offer(envelope& e) noexcept;
   offered offer_when_full(envelope& e) noexcept;
   void note_sent(envelope& e) const noexcept;
@@ -329,6 +332,7 @@ class cell : public work, private child_hook {
   stop_how how_ = stop_how::now;  // of its stopping
   bool has_name_ = false;         // constant: extra_ has it
   bool comes_back_ = false;       // constant: it has a successor
+  mutable atomic<bool> has_told_name_{false};
   std::uint8_t ticks_ = 0;        // for the fairness between lanes
   std::uint32_t tasks_ = 0;       // coroutines of handlers that have not ended
   std::uint32_t restarts_ = 0;    // protected by guard_

@@ -12,13 +12,14 @@
 
 #include "sluice/actor/detail/cell.hpp"
 #include "sluice/actor/responder.hpp"
+#include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/future/task.hpp"
 
 namespace sluice::detail {
 
 // Where such a coroutine is resumed, and whether it has the floor.
-class handler_sink final : public work_sink {
+class handler_sink final : public work_sink, public watch::party_sink {
  public:
   explicit handler_sink(cell& c) noexcept : of(c), on(cell::current_mark()) {}
   void post(work& item) noexcept override {
@@ -27,10 +28,17 @@ class handler_sink final : public work_sink {
   }
   void take_floor() noexcept {
     of.take_floor();
-    has_floor = true;
+    has_floor.store(true, relaxed);
   }
   void give_floor() noexcept {
-    if (std::exchange(has_floor, false)) of.give_floor(on);
+    if (!has_floor.load(relaxed)) return;
+    has_floor.store(false, relaxed);
+    of.give_floor(on);
+  }
+  // Who has the floor holds up the actor.
+  watch::party acts_for() const noexcept override {
+    // relaxed: whoever looks sees it as it was at one moment.
+    return has_floor.load(relaxed) ? of.as_party() : watch::party();
   }
   // Others are let in until as many have been done with it as have begun: a handler may let them in
   // from inside, or from several places at once.
@@ -42,13 +50,13 @@ class handler_sink final : public work_sink {
   bool end_letting_in() noexcept { return --letting_in_ == 0; }
   // The cell has taken it for this one, which had let others in.
   void go_on() noexcept {
-    has_floor = true;
+    has_floor.store(true, relaxed);
     of.tell_resumed(on);
   }
 
   cell& of;
   const message_mark on;
-  bool has_floor = false;
+  atomic<bool> has_floor{false};  // changed in the actor's turn alone
 
  private:
   std::uint32_t letting_in_ = 0;

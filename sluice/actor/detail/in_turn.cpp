@@ -32,6 +32,10 @@ void in_turn::woke_up() noexcept {
   if (before_ != nullptr) before_->woke_up();
 }
 
+watch::party in_turn::acts_for() const noexcept {
+  return of.as_party();
+}
+
 void in_turn::helps_out() noexcept {
   of.let_in();
   if (before_ != nullptr) before_->helps_out();

@@ -12,6 +12,9 @@
 //   - before this thread falls asleep in a wait of the library, whatever it waits for, and before
 //     it does other work in a join.
 // Nothing is owed from one turn to the next, and nothing by a mailbox for less than 32.
+//
+// And for whoever watches (sluice::inspect): what this thread does in the turn, it does for the
+// actor.
 
 #include <chrono>
 #include <cstdint>
@@ -37,9 +40,11 @@ class in_turn final : public sleep_observer {
   void falls_asleep() noexcept override;
   void woke_up() noexcept override;
   void helps_out() noexcept override;
+  watch::party acts_for() const noexcept override;
+  const sleep_observer* around() const noexcept override { return before_; }
 
   cell& of;
-  in_turn* const around;
+  in_turn* const outer;
 
  private:
   static constexpr std::chrono::microseconds long_wait{50};

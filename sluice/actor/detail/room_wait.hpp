@@ -17,6 +17,15 @@ class room_wait {
   bool woken() const noexcept { return true; }
   void retract() noexcept;
   spin_budget& spin() noexcept { return spin_; }
+  watch::subject about() const noexcept {
+    return {.object = &to_,
+            .type = "sluice::actor",
+            .wants = "send to",
+            .by = watch::served_by::one,
+            .capacity = to_.capacity_,
+            .whom = to_.as_party(),
+            .how = "takes from its mailbox"};
+  }
   status::code result(status ended) const noexcept {
     return ended ? place_.how : static_cast<status::code>(ended);
   }

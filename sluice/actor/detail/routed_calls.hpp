@@ -80,10 +80,12 @@ class routed_calls : public send_calls<routed_calls<A>> {
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
     told_ask_ptr told = told_ask::of(*keeper_);
+    cell_ptr by;
     auto answer = request_through(
-        *ops<M>().asked, std::move(m), told, note_if_limited(*keeper_, *ops<M>().asked, limits),
-        [&] { return name(); },
-        [&](envelope& e) { return hand_request(e, key, limits, told.get()); });
+        *keeper_, *ops<M>().asked, std::move(m), told,
+        note_if_limited(*keeper_, *ops<M>().asked, limits), [&] { return name(); },
+        [&](envelope& e) { return hand_request(e, key, limits, told.get(), by); });
+    if (by) tell_member(future_access::parts(answer).way_back, *by);
     return told_until(std::move(told), limits, std::move(answer));
   }
   // co_await gives the reply; no thread is held up.
@@ -102,15 +104,19 @@ class routed_calls : public send_calls<routed_calls<A>> {
   status forward(M m, responder<reply_of<M>> asker, const wait_limits& limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
     const told_ask_ptr told = asker.told();  // whoever answers may be done with the other at once
-    if (told != nullptr) told->move_to(*keeper_);
-    return forward_through(
+    const cancel_ref watched = asker.watched();
+    hand_on(asker, *keeper_);
+    cell_ptr by;
+    const status how = forward_through(
         *ops<M>().asked, std::move(m), std::move(asker), [&] { return name(); },
-        [&](envelope& e) { return hand_request(e, key, limits, told.get()); });
+        [&](envelope& e) { return hand_request(e, key, limits, told.get(), by); });
+    if (by) tell_member(watched, *by);
+    return how;
   }
   template <request M>
   task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
     const std::optional<std::uint64_t> key = key_of(m);
-    if (asker.told() != nullptr) asker.told()->move_to(*keeper_);
+    hand_on(asker, *keeper_);
     envelope_ptr<request_letter<M>> l(
         make_envelope<request_letter<M>>(*ops<M>().asked, std::move(m), std::move(asker)));
     return forward_later<M>(table_, keeper_, std::move(l), key, std::move(limits));
@@ -145,7 +151,7 @@ class routed_calls : public send_calls<routed_calls<A>> {
     const member_table::view those = table_->now();
     for (const member& each : those->all) {
       answers.push_back(request_through(
-          *ops<M>().asked, M(m), nullptr, {}, [&] { return each.who->name(); },
+          *each.who, *ops<M>().asked, M(m), nullptr, {}, [&] { return each.who->name(); },
           [&](envelope& e) {
             e.is_tried = true;
             const status how = each.who->send(e, nullptr);
@@ -248,12 +254,17 @@ class routed_calls : public send_calls<routed_calls<A>> {
 
   // A request, which the observer sees at the member that has it.
   status hand_request(envelope& e, const std::optional<std::uint64_t>& key,
-                      const wait_limits& limits, told_ask* told) const {
-    cell_ptr by;
+                      const wait_limits& limits, told_ask* told, cell_ptr& by) const {
+    const bool is_seen = told != nullptr || watch::is_on();
     const status how =
-        table_->hand_in(keeper_, e, address_of(key), &limits, told != nullptr ? &by : nullptr);
+        table_->hand_in(keeper_, e, address_of(key), &limits, is_seen ? &by : nullptr);
     if (by && told != nullptr) told->move_to(*by);
     return how;
+  }
+
+  // The same for whoever watches, unless the member has handed it on already.
+  void tell_member(const cancel_ref& answer, const cell& by) const noexcept {
+    if (answer) answer->made_by_next(keeper_->as_party(), by.as_party());
   }
 
   template <class M>
@@ -279,11 +290,13 @@ class routed_calls : public send_calls<routed_calls<A>> {
                                     envelope_ptr<request_letter<M>> l,
                                     std::optional<std::uint64_t> key, wait_limits limits) {
     const told_ask_ptr told = l->to.told();
+    const cancel_ref watched = l->to.watched();
     cell_ptr by;
     auto handing = table->hand_in_async(keeper, *l, address_of(key), std::move(limits),
-                                        told != nullptr ? &by : nullptr);
+                                        told != nullptr || watched ? &by : nullptr);
     const status how = co_await std::move(handing);
     if (by && told != nullptr) told->move_to(*by);
+    if (by && watched) watched->made_by_next(keeper->as_party(), by->as_party());
     co_return settle_request<M>(std::move(l), how, [&] { return keeper->name(); });
   }
 

@@ -74,6 +74,10 @@ class hand_in_op {
   bool woken() const noexcept { return true; }
   void retract() noexcept { line_ != nullptr ? line_->retract(place_) : wait_->retract(); }
   spin_budget& spin() noexcept { return wait_->spin(); }
+  watch::subject about() const noexcept {
+    if (line_ == nullptr) return wait_->about();
+    return {line_, "sluice::keyed_actors", "have a place"};
+  }
   status result(status ended) noexcept {
     if (line_ != nullptr) return ended ? sent_in_place() : ended;
     const status how = !waited_ && ended ? how_ : status(wait_->result(ended));
@@ -187,9 +191,12 @@ status forward_through(const envelope_ops& ops, M m, responder<reply_of<M>> to, 
 }
 
 template <class M, class HandIn, class Name>
-future<reply_of<M>> request_through(const envelope_ops& ops, M m, told_ask_ptr told,
-                                    late_note_ptr late, const Name& name, const HandIn& hand_in) {
+future<reply_of<M>> request_through(const cell& asked, const envelope_ops& ops, M m,
+                                    told_ask_ptr told, late_note_ptr late, const Name& name,
+                                    const HandIn& hand_in) {
   promise<reply_of<M>> answer;
+  if (watch::is_on()) [[unlikely]]
+    answer.made_by(asked.as_party());
   future<reply_of<M>> f = answer.get_future();
   responder<reply_of<M>> to(std::move(answer), std::move(told), std::move(late));
   (void)forward_through(ops, std::move(m), std::move(to), name, hand_in);
@@ -200,15 +207,23 @@ template <class M>
 future<reply_of<M>> ask_of(cell& to, const envelope_ops& ops, M m, const wait_limits& limits) {
   told_ask_ptr told = told_ask::of(to);
   auto answer = request_through(
-      ops, std::move(m), told, note_if_limited(to, ops, limits), [&] { return to.name(); },
+      to, ops, std::move(m), told, note_if_limited(to, ops, limits), [&] { return to.name(); },
       [&](envelope& e) { return to.send(e, &limits); });
   return told_until(std::move(told), limits, std::move(answer));
+}
+
+// A request is on its way to another, as the observer hears, and whoever watches.
+template <class R>
+void hand_on(const responder<R>& asker, const cell& to) {
+  if (asker.told() != nullptr) asker.told()->move_to(to);
+  if (watch::is_on()) [[unlikely]]
+    asker.asked_of(to.as_party());
 }
 
 template <class M>
 status forward_to(cell& to, const envelope_ops& ops, M m, responder<reply_of<M>> asker,
                   const wait_limits& limits) {
-  if (asker.told() != nullptr) asker.told()->move_to(to);
+  hand_on(asker, to);
   return forward_through(
       ops, std::move(m), std::move(asker), [&] { return to.name(); },
       [&](envelope& e) { return to.send(e, &limits); });
@@ -258,7 +273,7 @@ task<status> forward_later(cell_ptr to, envelope_ptr<request_letter<M>> l, wait_
 template <class M>
 task<status> forward_async(cell_ptr to, const envelope_ops& ops, M m, responder<reply_of<M>> asker,
                            wait_limits limits) {
-  if (asker.told() != nullptr) asker.told()->move_to(*to);
+  hand_on(asker, *to);
   envelope_ptr<request_letter<M>> l(
       make_envelope<request_letter<M>>(ops, std::move(m), std::move(asker)));
   return forward_later<M>(std::move(to), std::move(l), std::move(limits));

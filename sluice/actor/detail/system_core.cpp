@@ -27,6 +27,8 @@ class root_cell final : public cell {
   void tell_stopping() noexcept override {}
 };
 
+constinit atomic<std::uint64_t> systems{0};
+
 }  // namespace
 
 system_core::system_core(executor& on, actor_system_options o)
@@ -34,7 +36,8 @@ system_core::system_core(executor& on, actor_system_options o)
       options_(std::move(o)),
       observer_(options_.observer),
       is_told_of_sends_(options_.observer != nullptr || options_.on_dead_letter),
-      clock_(options_.time != nullptr ? options_.time : &real_clock()) {
+      clock_(options_.time != nullptr ? options_.time : &real_clock()),
+      number_(systems.fetch_add(1, relaxed) & 0xffff) {
   auto* const root = new root_cell(*this);
   root_ = root;
   root->begin();

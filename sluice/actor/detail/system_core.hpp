@@ -52,6 +52,8 @@ class system_core {
   cell& root() const noexcept { return *root_; }
   event& ended() noexcept { return ended_; }
 
+  // Of no other system of the process, unless there were 65,536 in between.
+  std::uint64_t number() const noexcept { return number_; }
   actor_id next_id() noexcept { return ids_.fetch_add(1, relaxed) + 1; }
   std::uint64_t next_wait() noexcept { return waits_.fetch_add(1, relaxed) + 1; }
 
@@ -78,6 +80,7 @@ class system_core {
   atomic<bool> is_gone_{false};
   atomic<std::uint64_t> refs_{1};
   sluice::clock* const clock_;
+  const std::uint64_t number_;
   atomic<std::uint64_t> ids_{0};
   atomic<std::uint64_t> waits_{0};  // that the observer was told of
   atomic<std::uint64_t> ends_{0};

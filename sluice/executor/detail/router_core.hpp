@@ -258,7 +258,11 @@ class router_core::push_op {
   status result(status ended) noexcept;
   status give_up() noexcept;  // a call that does not wait
   watch::subject about() const noexcept {
-    return {&core_, "sluice::router", "push", watch::served_by::takers, core_.capacity_};
+    return {.object = &core_,
+            .type = "sluice::router",
+            .wants = "push",
+            .by = watch::served_by::takers,
+            .capacity = core_.capacity_};
   }
 
  private:

@@ -124,7 +124,10 @@ class async_start {
       : state_(make_state<state>(std::forward<G>(f))),
         result(
             future_access::make(future_parts<value>(state_, cancel_ref::adopt(state_), &where.on))),
-        function(where.priority, async_job<state>(state_)) {}
+        function(where.priority, async_job<state>(state_)) {
+    if (watch::is_on()) [[unlikely]]
+      state_->made_by(watch::party::executor(&where.on));
+  }
 
   // After it was handed in, with this answer. What was refused is still in `function`.
   void answered(status how) noexcept {

@@ -93,8 +93,9 @@ class cancel_node::source_list final : public visitor {
 };
 
 bool cancel_node::reaches(const cancel_node& sought) noexcept {
-  // A number for each walk: what several paths lead to is looked at once.
-  static constinit atomic<std::uint64_t> walks{0};
+  // A number for each walk: what several paths lead to is looked at once. It comes again after 2^32
+  // of them, when no node is left that was looked at then.
+  static constinit atomic<std::uint32_t> walks{0};
   const auto walk = walks.fetch_add(1, relaxed) + 1;
   source_list others;
   add_reference();
@@ -111,6 +112,72 @@ bool cancel_node::reaches(const cancel_node& sought) noexcept {
     at = up ? std::move(up) : others.pop();
   }
   return false;
+}
+
+// Those who are to make a result. It goes upstream with the guards of all that it came by held, so
+// that nothing it looks at goes, and only so far.
+class cancel_node::maker_list final : public visitor {
+ public:
+  maker_list(const watch::subject& of, watch::subject* out, std::size_t room) noexcept
+      : of_(of), out_(out), room_(room) {}
+
+  void visit(cancel_node& node) noexcept override {
+    const auto maker = watch::party::from_word(node.maker_.load(relaxed));
+    if (maker || depth_ == depth_max) return add(maker);
+    const bool in_time_before = in_time_;
+    in_time_ = in_time_ || node.ends_in_time();
+    const auto before = found_;
+    ++depth_;
+    const std::lock_guard hold(node.guard_);
+    if (node.up_) visit(*node.up_.get());
+    node.each_source(*this);
+    --depth_;
+    if (found_ == before) add({});
+    in_time_ = in_time_before;
+  }
+  std::size_t found() const noexcept { return found_; }
+
+ private:
+  static constexpr int depth_max = 16;
+
+  void add(watch::party maker) noexcept {
+    if (found_ < room_) {
+      auto& made = out_[found_] = of_;
+      made.ends_in_time = in_time_;
+      if (maker) name(made, maker);
+    }
+    ++found_;
+  }
+  static void name(watch::subject& made, watch::party maker) noexcept {
+    made.by = watch::served_by::one;
+    made.whom = maker;
+    made.how = "runs";
+    // What is still queued may be dropped by whoever ends the executor.
+    made.others_could = maker.what() == watch::party::kind::executor;
+    if (maker.what() != watch::party::kind::actor) return;
+    // Whom an actor has asked may leave the answer to somebody else.
+    made = {.type = "sluice::actor",
+            .wants = "hear from",
+            .by = watch::served_by::one,
+            .others_could = true,
+            .ends_in_time = made.ends_in_time,
+            .whom = maker,
+            .how = "is asked"};
+  }
+
+  const watch::subject& of_;
+  watch::subject* const out_;
+  const std::size_t room_;
+  std::size_t found_ = 0;
+  int depth_ = 0;
+  bool in_time_ = false;
+};
+
+std::size_t cancel_node::makers(const watch::subject& of, watch::subject* out,
+                                std::size_t room) noexcept {
+  maker_list all(of, out, room);
+  all.visit(*this);
+  return all.found();
 }
 
 void cancel_node::end() noexcept {

@@ -9,14 +9,16 @@
 // future's state, and the state's memory goes with the last of them.
 //
 // The nodes upstream of a node are what its future waits for. So they also tell whether an
-// and_then is about to wait for itself.
+// and_then is about to wait for itself, and to whoever watches, who is to make its result.
 
+#include <cstddef>
 #include <cstdint>
 #include <stop_token>
 #include <utility>
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/sync/spin_lock.hpp"
+#include "sluice/sync/watch.hpp"
 
 namespace sluice::detail {
 
@@ -68,6 +70,26 @@ class cancel_node {
   // Whether `sought` is this node or upstream of it.
   bool reaches(const cancel_node& sought) noexcept;
 
+  // Who is to make the result, as far as it is known. Only while somebody watches.
+  void made_by(watch::party who) noexcept {
+    if (watch::is_on()) [[unlikely]]
+      maker_.store(who.word(), relaxed);  // a number, nothing hangs on it
+  }
+  // The same, if it was `before` until now.
+  void made_by_next(watch::party before, watch::party who) noexcept {
+    auto expected = before.word();
+    (void)maker_.compare_exchange_strong(expected, who.word(), relaxed, relaxed);
+  }
+  // The producer has done its part: who is to make it is upstream from now on.
+  void made() noexcept {
+    if (maker_.load(relaxed) != 0) [[unlikely]]
+      maker_.store(0, relaxed);
+  }
+  // For whoever watches a wait for the result, which is `of`: up to `room` of those that are to
+  // make it. One that is not known is among them, and so is one for each that ends in time. It
+  // takes the guards of what is upstream. Returns how many there are.
+  std::size_t makers(const watch::subject& of, watch::subject* out, std::size_t room) noexcept;
+
   void add_reference() noexcept { references_.fetch_add(1, relaxed); }
   // Gives back so many references.
   void unref(std::uint32_t count = 1) noexcept {
@@ -92,6 +114,8 @@ class cancel_node {
     ~visitor() = default;
   };
   virtual void each_source(visitor&) {}
+  // Whether a timer ends it, if nobody else does.
+  virtual bool ends_in_time() const noexcept { return false; }
   // Whether a cancel goes on to those sources.
   virtual bool cancels_sources() const noexcept { return true; }
 
@@ -99,6 +123,7 @@ class cancel_node {
   // Nodes upstream may be a million, in any shape: whoever walks them has a list, not a stack.
   class cancel_list;
   class source_list;
+  class maker_list;
 
   bool begin_cancel() noexcept;  // true: nobody has before
   void end() noexcept;
@@ -106,9 +131,10 @@ class cancel_node {
   atomic<std::uint32_t> references_;
   spin_lock guard_;
   atomic<bool> cancelled_{false};            // becomes true under guard_
+  std::uint32_t seen_by_walk_ = 0;           // protected by guard_
   std::stop_source stop_{std::nostopstate};  // protected by guard_
   cancel_ref up_;                            // protected by guard_
-  std::uint64_t seen_by_walk_ = 0;           // protected by guard_
+  atomic<std::uint64_t> maker_{0};           // a party's word; 0: it is not known
   cancel_node* next_ = nullptr;  // in a list of those being cancelled, once; then of those that end
 };
 

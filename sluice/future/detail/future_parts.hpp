@@ -110,8 +110,12 @@ class get_op {
   enlisted enlist(waiter& who) noexcept { return of_.state->link(node_, who); }
   bool woken() const noexcept { return true; }
   void retract() noexcept { of_.state->unlink(node_); }
-  watch::subject about() const noexcept {
-    return {of_.state->identity(), "sluice::future", "get", watch::served_by::holders};
+  // Any one of those ends the wait, if it is the right one.
+  std::size_t about(watch::subject* out, std::size_t room) const noexcept {
+    const watch::subject made{of_.state->identity(), "sluice::future", "get"};
+    if (of_.way_back) return of_.way_back->makers(made, out, room);
+    if (room > 0) *out = made;
+    return 1;
   }
   spin_budget& spin() noexcept { return get_spin(); }
   limited_result_t<T> result(status ended) {

@@ -83,15 +83,6 @@ class state_base : public continuation {
   }
   // What whoever watches knows it by.
   const void* identity() const noexcept { return this; }
-  // Producer: says whose end is waited for, and that it has come.
-  void made_by(watch::party who) const noexcept {
-    if (!watch::is_on()) [[likely]] return;
-    watch::took({.object = identity(),
-                 .type = "sluice::future",
-                 .how = watch::held_as::running,
-                 .by = who});
-  }
-  void made() const noexcept { watch::gave(identity()); }
 
   // Producer, before the result: the continuation, if it is attached already.
   continuation* attached() const noexcept {

@@ -123,7 +123,9 @@ class shared_state final : public continuation, public cancel_node {
     }
     spin_budget& spin() noexcept { return get_spin(); }
     auto result(status ended) const { return of_.answer(ended); }
-    watch::subject about() const noexcept { return {&of_, "sluice::shared_future", "get"}; }
+    std::size_t about(watch::subject* out, std::size_t room) const noexcept {
+      return of_.makers({&of_, "sluice::shared_future", "get"}, out, room);
+    }
 
    protected:
     shared_state& of_;

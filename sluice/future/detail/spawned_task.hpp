@@ -45,6 +45,8 @@ class spawned_task final : public task_root<T>, public launched {
   spawned_task(executor& on, task<T>&& t, scope_core* scope)
       : task_root<T>(std::move(t)), on_(on), scope_(scope), token_(promise_.stop_token()) {
     if (scope != nullptr) token_ = both_.emplace(token_, scope->token()).token();
+    if (watch::is_on()) [[unlikely]]
+      promise_.made_by(watch::party::executor(&on_));
   }
 
   void begin() noexcept override {

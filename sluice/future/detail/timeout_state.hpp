@@ -61,6 +61,7 @@ class timeout_state final : public future_state<T>, public cancel_node, private 
     this->unref();
   }
   void destroy() noexcept override { this->free(); }
+  bool ends_in_time() const noexcept override { return true; }
 
   clock& clock_;
   atomic<bool> ended_{false};

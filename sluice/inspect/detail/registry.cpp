@@ -11,14 +11,28 @@ namespace {
 
 // A select of more than these is known by the first.
 constexpr std::size_t alternatives_max = 32;
+// A thread that is in more turns at once, one inside the other, is known to be in the innermost.
+constexpr std::size_t held_up_max = 8;
 
 std::size_t shard_of(watch::party by, std::size_t count) noexcept {
   const auto word = by.word();
   return static_cast<std::size_t>((word >> 4) ^ word ^ (word >> 12)) % count;
 }
 
+// For which object a wait counts as contention: the only one that it is for. Without one: none.
+watch::subject counted_for(const watch::wait_record& w) noexcept {
+  std::array<watch::subject, 2> on;
+  const auto count = w.about(on.data(), on.size());
+  return count == 1 || (count > 1 && on[0].object == on[1].object) ? on[0] : watch::subject{};
+}
+
 bool is_lock(watch::held_as how) noexcept {
   return how == watch::held_as::alone || how == watch::held_as::shared;
+}
+
+// What a thread or coroutine is, or is in the middle of: it is that once, however often it says so.
+bool is_job(watch::held_as how) noexcept {
+  return how == watch::held_as::running || how == watch::held_as::crew;
 }
 
 }  // namespace
@@ -57,6 +71,7 @@ void registry::turn_off() {
 std::vector<seen_wait> registry::waits() {
   std::vector<seen_wait> found;
   std::array<watch::subject, alternatives_max> subjects;
+  std::array<watch::party, held_up_max> held_up;
   for (auto& shard : waits_) {
     const std::lock_guard hold(shard.guard);
     shard.all.for_each([&](const watch::wait_record& w) {
@@ -71,6 +86,8 @@ std::vector<seen_wait> registry::waits() {
       seen.can_be_stopped = w.limits().stop.stop_possible();
       seen.at = w.limits().at;
       seen.on.assign(subjects.begin(), subjects.begin() + static_cast<std::ptrdiff_t>(count));
+      const auto others = w.held_up(held_up.data(), held_up.size());
+      seen.holds_up.assign(held_up.begin(), held_up.begin() + static_cast<std::ptrdiff_t>(others));
     });
   }
   std::ranges::sort(found, {}, &seen_wait::number);
@@ -111,8 +128,7 @@ void registry::waits(watch::wait_record& w) noexcept {
     w.number = numbers_.fetch_add(1, relaxed);  // only to tell one from another
     w.shard = static_cast<std::uint32_t>(shard_of(w.by(), waits_.size()));
   }
-  watch::subject on;
-  if (w.about(&on, 1) == 1 && on.object != nullptr) count_wait(on, again);
+  if (const auto on = counted_for(w); on.object != nullptr) count_wait(on, again);
   auto& shard = waits_[w.shard];
   const std::lock_guard hold(shard.guard);
   shard.all.push_back(w);
@@ -123,8 +139,7 @@ void registry::waits_no_more(watch::wait_record& w) noexcept {
     const std::lock_guard hold(waits_[w.shard].guard);
     w.unlink();
   }
-  watch::subject on;
-  if (w.about(&on, 1) == 1 && on.object != nullptr) count_end(w, on);
+  if (const auto on = counted_for(w); on.object != nullptr) count_end(w, on);
 }
 
 void registry::count_wait(const watch::subject& on, bool again) noexcept {
@@ -177,8 +192,8 @@ void registry::took(const watch::hold& h) noexcept {
       entry->since = since;
       entry->at = h.at;
     }
-    // Who is to end is to end once, however often that is said.
-    entry->count = h.how == watch::held_as::running ? 1 : entry->count + h.count;
+    entry->count = is_job(h.how) ? 1 : entry->count + h.count;
+    if (h.how == watch::held_as::crew) entry->crew = h.count;
     return true;
   }();
   if (!noted) {
@@ -188,9 +203,8 @@ void registry::took(const watch::hold& h) noexcept {
     return;
   }
   if (h.how == watch::held_as::permits) is_semaphore(h.object);
-  if (with_order_.load(relaxed) && is_lock(h.how) && h.by == watch::party::this_thread()) {
-    order_.took(h);
-  }
+  // The order is that of threads: what a coroutine holds goes with it.
+  if (with_order_.load(relaxed) && is_lock(h.how) && !h.awaited) order_.took(h);
 }
 
 void registry::gave(const void* object, watch::party by, std::int64_t count) noexcept {
@@ -229,8 +243,7 @@ seen_hold* registry::holder_for(hold_table::shard& all, const void* object,
   // It says who it is.
   if (by.what() == watch::party::kind::coroutine) return his;
   // A lock that one has alone, and the end of a thread, which that thread tells itself.
-  if (his != nullptr && (his->how == watch::held_as::alone || his->how == watch::held_as::running))
-    return his;
+  if (his != nullptr && (his->how == watch::held_as::alone || is_job(his->how))) return his;
   auto* const coroutine = all.find(object, is_coroutine);
   auto* const found = his != nullptr ? his : coroutine != nullptr ? coroutine : all.find(object);
   if (found == nullptr) return nullptr;
@@ -246,9 +259,9 @@ seen_hold* registry::holder_for(hold_table::shard& all, const void* object,
   return found;
 }
 
-// Also for a promise that is kept, of which nothing more is ever heard: it cannot be told from a
-// semaphore that is given to before anybody has taken from it. So the oldest of those that were
-// never seen to be semaphores makes room.
+// Also for a lock that was taken before anybody looked: it cannot be told from a semaphore that is
+// given to before anybody has taken from it. So the oldest of those that were never seen to be
+// semaphores makes room.
 void registry::mark_signal(const void* object, known_as what) noexcept {
   const auto shard = signals_.of(object);
   auto* mark = shard->find(object);

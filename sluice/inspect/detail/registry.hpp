@@ -30,7 +30,8 @@ struct seen_wait {
   bool has_deadline = false;
   bool can_be_stopped = false;
   call_place at{};
-  std::vector<watch::subject> on{};  // any one of them ends it
+  std::vector<watch::subject> on{};      // any one of them ends it
+  std::vector<watch::party> holds_up{};  // who cannot go on either before it ends
 };
 
 struct seen_hold {
@@ -43,6 +44,7 @@ struct seen_hold {
   time_point since{};
   call_place at{};
   bool is_guess = false;  // somebody gave back, and it may have been this one
+  std::int64_t crew = 0;  // of one of a crew: how many there are in all
 };
 
 // Who was seen at the two ends of a queue or channel.

@@ -109,7 +109,8 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     // A local copy: once in the list, only the lock itself may be touched here.
     mutex_ = hold_.release();
     mutex_type* const held = mutex_;
-    if (who_) [[unlikely]] recorded_.begin(condition_, told_, limits_, who_);
+    if (who_) [[unlikely]]
+      recorded_.begin(condition_, told_, limits_, who_, sink_);
     if (condition_.enlist(place_, told_) == enlisted::waiting) {
       unlock(*held);
       return true;
@@ -130,7 +131,9 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     locked_.rearm();
     recorded_.end();
     const bool at_once = lock_op_->attempt();
-    if (!at_once && who_) [[unlikely]] recorded_.begin(*lock_op_, locked_, unlimited_, who_);
+    if (!at_once && who_) [[unlikely]] {
+      recorded_.begin(*lock_op_, locked_, unlimited_, who_, sink_);
+    }
     if (at_once || lock_op_->enlist(locked_) == enlisted::finished) go_on();
   }
 
@@ -166,8 +169,9 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     watch::took({.object = mutex_,
                  .type = mutex_type::type_name,
                  .how = relock<Hold>::how,
-                 .by = who_,
-                 .at = limits_.at});
+                 .by = watch::taker_of(who_, sink_),
+                 .at = limits_.at,
+                 .awaited = true});
   }
 
   void disarm() noexcept {

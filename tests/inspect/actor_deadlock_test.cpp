@@ -1,0 +1,317 @@
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "sluice/actor/actor_router.hpp"
+#include "sluice/actor/actor_watch.hpp"
+#include "sluice/executor/inline_executor.hpp"
+#include "sluice/executor/thread_pool.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "tests/inspect/acting.hpp"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class actor_deadlock_test : public acting_fixture {
+ protected:
+  // A permit that nobody has taken ends waits without limits.
+  struct rescue {
+    semaphore& of;
+    ~rescue() { of.release(8); }
+  };
+  static bool says(const inspect::deadlock& d, const std::string& what) {
+    return d.text().find(what) != std::string::npos;
+  }
+};
+
+TEST_F(actor_deadlock_test, ThroughALockAndAnAskIsFoundOnce) {
+  mutex ledger(named("ledger"));
+  const auto x = hire("x");
+  const auto y = hire("y");
+  const ending at_the_end{*this};
+  have(x, [&] {
+    const std::lock_guard hold(ledger);
+    both_.arrive_and_wait();
+    ask(y, query{});
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    want(ledger);
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"x", "y"}));
+  EXPECT_EQ(objects(found), (names{"mutex ledger", "actor y"}));
+  EXPECT_TRUE(says(found, "actor 1 (x) waits to hear from actor y")) << found.text();
+  EXPECT_TRUE(says(found, "actor 2 (y) waits to lock mutex ledger")) << found.text();
+  EXPECT_TRUE(says(found, "which actor 1 (x) holds")) << found.text();
+  EXPECT_TRUE(says(found, "acting.hpp:")) << found.text();
+}
+
+// Whoever is asked may leave the answer to another.
+TEST_F(actor_deadlock_test, ThroughAnAskIsNotCertain) {
+  semaphore slots(1, named("slots"));
+  const auto x = hire("x");
+  const auto y = hire("y");
+  const ending at_the_end{*this};
+  const rescue by_permits{slots};
+  have(x, [&, y] {
+    slots.acquire();
+    both_.arrive_and_wait();
+    EXPECT_EQ(y.ask(query{}).get(), 1);
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    slots.acquire();
+  });
+  const auto found = the_deadlock();
+  EXPECT_FALSE(found.ends_by_itself());
+  EXPECT_FALSE(found.is_certain());
+  EXPECT_TRUE(says(found, "as far as is known")) << found.text();
+}
+
+TEST_F(actor_deadlock_test, ThroughPermitsAndAFullMailboxIsCertain) {
+  semaphore slots(1, named("slots"));
+  const auto x = hire("x");
+  const auto y = hire("y", 1);
+  const ending at_the_end{*this};
+  const rescue by_permits{slots};
+  have(x, [&, y] {
+    slots.acquire();
+    both_.arrive_and_wait();
+    EXPECT_TRUE(y.send(act{[] {}}));
+    (void)y.send(act{[] {}});
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    slots.acquire();
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"x", "y"}));
+  EXPECT_EQ(objects(found), (names{"semaphore slots", "actor y"}));
+  EXPECT_TRUE(found.is_certain()) << found.text();
+}
+
+TEST_F(actor_deadlock_test, ThroughALockAndAFullMailboxThatCanBeStoppedIsNotCertain) {
+  mutex ledger(named("ledger"));
+  const auto x = hire("x");
+  const auto y = hire("y", 1);
+  const ending at_the_end{*this};
+  have(x, [&] {
+    const std::lock_guard hold(ledger);
+    both_.arrive_and_wait();
+    fill(y);
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    want(ledger);
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"x", "y"}));
+  EXPECT_TRUE(found.ends_by_itself());
+  EXPECT_FALSE(found.is_certain());
+}
+
+TEST_F(actor_deadlock_test, OfAThreadThatAsksWhileItHoldsALock) {
+  mutex ledger(named("ledger"));
+  const auto y = hire("y");
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(ledger);
+    both_.arrive_and_wait();
+    ask(y, query{});
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    want(ledger);
+  });
+  EXPECT_EQ(parties(the_deadlock()), (names{"ann", "y"}));
+}
+
+TEST_F(actor_deadlock_test, OfHandlersThatAreCoroutines) {
+  mutex ledger(named("ledger"));
+  event go;
+  const auto x = hire("x");
+  const auto y = hire("y");
+  const ending at_the_end{*this};
+  have_await(x, [&]() -> task<> {
+    auto hold = co_await ledger.async_lock();
+    (void)co_await go.async_wait();
+    auto answer = y.async_ask(query{});
+    (void)co_await std::move(answer);
+  });
+  until_waited_for(&go);
+  have_await(y, [&]() -> task<> { (void)co_await ledger.async_lock(); });
+  until_waited_for(&ledger);
+  go.set();
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"x", "y"}));
+  EXPECT_TRUE(found.ends_by_itself());  // when one of them is told to stop
+}
+
+TEST_F(actor_deadlock_test, OfOneThatBlocksForItsOwnAnswer) {
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  have(x, [&] { ask(x, query{}); });
+  EXPECT_EQ(parties(the_deadlock()), (names{"x"}));
+}
+
+TEST_F(actor_deadlock_test, WithATimeoutOfTheAskEndsByItself) {
+  manual_clock time;
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  have(x, [&] {
+    try {
+      (void)x.ask(query{}, deadline::after(1h, time)).get(token());
+    } catch (const future_error&) {
+    }
+  });
+  const auto found = the_deadlock();
+  EXPECT_TRUE(found.steps.at(0).wait.has_deadline);
+  EXPECT_TRUE(found.ends_by_itself());
+}
+
+TEST_F(actor_deadlock_test, IsTheSameWithAnActorWatch) {
+  actor_watch watch({.period = 0s});
+  actor_system_options o;
+  o.observer = &watch;
+  actor_system watched(pool_, std::move(o));
+  const auto x = watched.spawn_with<doer>({.name = "x"});
+  const auto y = watched.spawn_with<doer>({.name = "y"});
+  const ending at_the_end{*this};
+  have(x, [&] {
+    both_.arrive_and_wait();
+    ask(y, query{});
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    ask(x, query{});
+  });
+  EXPECT_EQ(parties(the_deadlock()), (names{"x", "y"}));
+  EXPECT_EQ(inspect::waits().size(), 2U);
+  EXPECT_EQ(watch.find_cycles().size(), 1U);
+}
+
+// In each of two systems one actor waits for another: for one that has the same number.
+TEST_F(actor_deadlock_test, ActorsOfTwoSystemsAreNotTakenForEachOther) {
+  actor_system other(pool_);
+  const auto a = hire("a");
+  const auto b = hire("b");
+  const auto c = other.spawn_with<doer>({.name = "c"});
+  const auto d = other.spawn_with<doer>({.name = "d"});
+  const ending at_the_end{*this};
+  have(a, [&] { ask(b, riddle{}); });
+  have(d, [&] { ask(c, riddle{}); });
+  eventually([] { return inspect::waits().size() == 2; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  const auto waits = inspect::waits();
+  ASSERT_EQ(waits.size(), 2U);
+  for (const auto& w : waits) {
+    const auto text = w.who.text();
+    EXPECT_TRUE(text == "actor 1 (a)" || text == "actor 2 (d)") << text;
+  }
+}
+
+TEST_F(actor_deadlock_test, AcrossTwoSystems) {
+  actor_system other(pool_);
+  const auto a = hire("a");
+  const auto b = other.spawn_with<doer>({.name = "b"});
+  const ending at_the_end{*this};
+  have(a, [&] {
+    both_.arrive_and_wait();
+    ask(b, query{});
+  });
+  have(b, [&] {
+    both_.arrive_and_wait();
+    ask(a, query{});
+  });
+  EXPECT_EQ(parties(the_deadlock()), (names{"a", "b"}));
+}
+
+TEST_F(actor_deadlock_test, ThroughTheMemberOfAGroup) {
+  actor_router_options o;
+  o.members = 1;
+  o.member.name = "member";
+  const actor_router<doer> group(system_, o);
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  have(x, [&] {
+    both_.arrive_and_wait();
+    try {
+      (void)group.ask(query{}).get(token());
+    } catch (const actor_error&) {
+    }
+  });
+  have(group.members().at(0), [&] {
+    both_.arrive_and_wait();
+    ask(x, query{});
+  });
+  EXPECT_EQ(parties(the_deadlock()), (names{"x", "member/1"}));
+}
+
+// A lock that a thread holds is held up by the turn that it is in.
+TEST_F(actor_deadlock_test, ThroughTheThreadThatAnActorRunsOn) {
+  mutex ledger(named("ledger"));
+  mutex journal(named("journal"));
+  inline_executor here;
+  actor_system inlined(here);
+  const auto x = inlined.spawn_with<doer>({.name = "x"});
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const std::lock_guard hold(ledger);
+    both_.arrive_and_wait();
+    have(x, [&] { want(journal); });  // here and now
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(journal);
+    both_.arrive_and_wait();
+    want(ledger);
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob", "x"}));
+  EXPECT_TRUE(says(found, "(ann) waits to end turn of actor 1 (x)")) << found.text();
+}
+
+TEST_F(actor_deadlock_test, OfActorsThatHaveAllThreadsOfAPoolAndOneThatHasNone) {
+  thread_pool fixed({.core = 1, .capacity = 10, .name = "fixed"});
+  actor_system system(fixed);
+  const auto x = system.spawn_with<doer>({.name = "x"});
+  const auto y = system.spawn_with<doer>({.name = "y"});
+  const ending at_the_end{*this};
+  have(x, [&] { ask(y, query{}); });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"x", "y", "fixed-1"}));
+  EXPECT_FALSE(found.is_certain());
+  EXPECT_TRUE(says(found, "actor 2 (y) waits to have a thread to run on")) << found.text();
+  EXPECT_TRUE(says(found, "which thread")) << found.text();
+}
+
+TEST(actor_lock_order_test, AnInversionNamesTheActor) {
+  std::vector<std::string> said;
+  const inspect::enabled on(
+      {.lock_order = true, .on_inversion = [&](const auto& i) { said.push_back(i.text()); }});
+  mutex left(named("left"));
+  mutex right(named("right"));
+  inline_executor here;
+  actor_system system(here);
+  const auto x = system.spawn_with<doer>({.name = "x"});
+  const auto both = [](mutex& first, mutex& second) {
+    return act{[&] {
+      const std::lock_guard one(first);
+      const std::lock_guard two(second);
+    }};
+  };
+  ASSERT_TRUE(x.send(both(left, right)));
+  ASSERT_TRUE(said.empty());
+  ASSERT_TRUE(x.send(both(right, left)));
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_NE(said[0].find("actor 1 (x) took mutex left"), std::string::npos) << said[0];
+}
+
+}  // namespace
+}  // namespace sluice::testing
