@@ -147,7 +147,7 @@ struct subject {
   const char* wants = "";  // "lock"
   served_by by = served_by::unknown;
   bool others_could = false;  // it may be left to somebody of whom nothing is known
-  bool ends_in_time = false;  // by a timer of its own, whatever the limits of the wait are
+  bool ends_in_time = false;  // by a timer or stop of its own, whatever the limits of the wait are
   std::size_t capacity = no_capacity;
   // For served_by::one: who that is, and what it does ("runs").
   party whom{};

@@ -114,7 +114,7 @@ class cancel_node {
     ~visitor() = default;
   };
   virtual void each_source(visitor&) {}
-  // Whether a timer ends it, if nobody else does.
+  // Whether a timer or a stop_token may end it, if nobody else does.
   virtual bool ends_in_time() const noexcept { return false; }
   // Whether a cancel goes on to those sources.
   virtual bool cancels_sources() const noexcept { return true; }
