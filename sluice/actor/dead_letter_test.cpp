@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -303,6 +304,27 @@ TEST_F(late_reply_test, IsNoneWhenWhoWasAskedLetGoOfIt) {
   anna.stop();
   run();
   EXPECT_EQ(told, lines{});
+}
+
+TEST_F(late_reply_test, AResponderThatItsActorWasMadeWithKeepsNobody) {
+  struct drawer {
+    responder<int> kept;
+  };
+  struct keeper : actor<keeper, question> {
+    explicit keeper(std::shared_ptr<drawer> d) : in_(std::move(d)) {}
+    void on(question, responder<int> to) { in_->kept = std::move(to); }
+    std::shared_ptr<drawer> in_;
+  };
+  auto in = std::make_shared<drawer>();
+  const std::weak_ptr<drawer> seen = in;
+  {
+    const auto k = system.spawn<keeper>(std::move(in));
+    auto f = k.ask(question{}, deadline::after(1s, time));
+    run();
+    k.stop();
+    run();
+  }
+  EXPECT_TRUE(seen.expired()) << "a circle of those that keep each other";
 }
 
 TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {

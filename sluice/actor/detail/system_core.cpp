@@ -76,16 +76,9 @@ void system_core::lost(const cell& to, const envelope& e, loss why) noexcept {
                            .why = why});
 }
 
-void system_core::answered_late(const cell& asked, const envelope_ops& what,
-                                actor_id asker) noexcept {
+void system_core::answered_late(const late_reply& how) noexcept {
   late_replies_.fetch_add(1, relaxed);
-  if (!options_.on_late_reply || is_gone_.load(relaxed)) return;
-  const std::string name = asked.name();
-  options_.on_late_reply({.asked = asked.id(),
-                          .name = name,
-                          .type = asked.type(),
-                          .message = what.type,
-                          .asker = asker});
+  if (options_.on_late_reply && !is_gone_.load(relaxed)) options_.on_late_reply(how);
 }
 
 void system_core::failed(const cell& who, const std::exception_ptr& error,

@@ -58,7 +58,7 @@ class system_core {
   std::uint64_t next_wait() noexcept { return waits_.fetch_add(1, relaxed) + 1; }
 
   void lost(const cell& to, const envelope& e, loss why) noexcept;
-  void answered_late(const cell& asked, const envelope_ops& what, actor_id asker) noexcept;
+  void answered_late(const late_reply& how) noexcept;
   void failed(const cell& who, const std::exception_ptr& error, directive what) noexcept;
   void spawned(const cell& c) noexcept;
   void actor_ended(const cell& c, end_reason why) noexcept;
