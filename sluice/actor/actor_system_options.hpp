@@ -21,7 +21,8 @@ struct dead_letter {
   std::string_view type{};     // of that actor
   std::string_view message{};  // the type of the message
   bool is_request = false;     // somebody waits for an answer, and hears actor_error
-  actor_id from = 0;           // the actor that sent it. 0: none did, or it is not known
+  // The actor that sent it. 0: none of this system did, or it is not known, as of what was stashed.
+  actor_id from = 0;
   loss why = loss::ended;
 };
 
@@ -59,7 +60,9 @@ struct actor_system_stats {
   std::uint64_t live = 0;
   std::uint64_t dead_letters = 0;  // all messages that were sent and not handled; of those
   std::uint64_t dropped = 0;       // were dropped by full mailboxes
-  std::uint64_t late_replies = 0;  // to asks with limits; their messages were handled
+  // To asks with limits, other than ask_first; their messages were handled. One that comes while
+  // the ask is just ending may be missed.
+  std::uint64_t late_replies = 0;
   std::uint64_t failures = 0;
   std::uint64_t restarts = 0;
 };

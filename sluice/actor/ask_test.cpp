@@ -74,7 +74,10 @@ class answerer : public actor<answerer, half, wait_for, held_back, let_go, drop_
     if (h.of % 2 != 0) throw std::invalid_argument("an odd number");
     return h.of / 2;
   }
-  future<int> on(wait_for w) { return std::move(w.what); }
+  future<int> on(wait_for w) {
+    if (!w.what.valid()) throw std::invalid_argument("nothing to wait for");
+    return std::move(w.what);
+  }
   void on(held_back, responder<int> to) { held_.push_back(std::move(to)); }
   void on(let_go g) {
     for (auto& to : held_) {
@@ -108,6 +111,14 @@ TEST_F(Ask, HearsWhatTheHandlerThrewAndTheActorFails) {
   auto f = to.ask(half{3});
   run();
   EXPECT_EQ(error_of(std::move(f)), "an odd number");
+  EXPECT_EQ(system.stats().failures, 1U);
+}
+
+TEST_F(Ask, HearsWhatAHandlerThrewInPlaceOfGivingAFuture) {
+  const auto to = system.spawn<answerer>();
+  auto f = to.ask(wait_for{});
+  run();
+  EXPECT_EQ(error_of(std::move(f)), "nothing to wait for");
   EXPECT_EQ(system.stats().failures, 1U);
 }
 

@@ -119,6 +119,21 @@ TEST_F(dead_letter_test, SaysWhoSentIt) {
                          "clerk 'anna' (1) question? from 2: the actor has ended"}));
 }
 
+TEST_F(dead_letter_test, AnActorOfAnotherSystemIsNoSenderHere) {
+  const auto anna = make("anna");
+  anna.stop();
+  run();
+  {
+    actor_system elsewhere(on);
+    const auto bob = elsewhere.spawn<messenger>();
+    ASSERT_TRUE(bob.send(pass_note{anna}));
+    run();
+    elsewhere.stop();
+    run();
+  }
+  EXPECT_EQ(told, (lines{"clerk 'anna' (1) note from 0: the actor has ended"}));
+}
+
 TEST_F(dead_letter_test, WhatWasAcceptedAndNotHandledIsToldApart) {
   manual_executor aside;
   const auto anna = system.spawn_with<clerk>({.name = "anna", .on = &aside});

@@ -92,7 +92,9 @@ void watch_end(cell& other, unique_function<void(const actor_end&)> tell, watch_
   auto shared = std::make_shared<unique_function<void(const actor_end&)>>(std::move(tell));
   const cell_ptr held(&other);
   const bool taken = other.call([held, shared, terms = std::move(terms)] {
-    if (held->is_over()) return (*shared)(held->how_it_ended());
+    // Its parent hears of it when it is not among its children any more: that is told last.
+    const bool is_of_parent = terms.by == held->parent() && terms.what == watcher::kind::watch;
+    if (held->is_over() && !is_of_parent) return (*shared)(held->how_it_ended());
     std::vector<watcher>& all = held->extra().watchers;
     // Those that are gone would gather while one is made anew again and again and watches each
     // time. Links are taken back.
@@ -116,7 +118,7 @@ std::size_t forget_watchers(cell& of, const cell& by, watcher::kind what) {
 
 void forget_watchers_later(cell& of, cell& by, watcher::kind what) {
   (void)of.call([held = cell_ptr(&of), gone = cell_ptr(&by), what] {
-    (void)forget_watchers(*held, *gone, what);
+    if (!held->is_over()) (void)forget_watchers(*held, *gone, what);
   });
 }
 
@@ -176,6 +178,7 @@ void drop_links(cell& mine) {
   for (const watcher& w : mine.extra().watchers) {
     if (!w.is_of_this_life) continue;
     (void)w.by->call([held = cell_ptr(w.by), gone = cell_ptr(&mine)] {
+      if (held->is_over()) return;
       std::erase_if(held->extra().watchers, [&](const watcher& its) {
         return its.by == gone.get() && its.what == watcher::kind::link && !its.is_of_this_life;
       });

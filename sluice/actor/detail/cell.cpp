@@ -184,8 +184,8 @@ cell::offered cell::offer_when_full(envelope& e) noexcept {
 // Senders on two cores that take turns with each message move the guard, the end of the list and
 // the last letter to and fro, which costs many times what the sending does. So the more often they
 // meet, the longer one waits before it looks again, and the other one sends a whole row meanwhile.
-// Each row that the actor takes out makes them a little less patient: who meets seldom, waits not
-// longer than for any other spin_lock.
+// Each row that the actor takes out, and each time that it has nothing to do, makes them a little
+// less patient: who meets seldom, waits not longer than for any other spin_lock.
 void cell::lock_for_send() noexcept {
   if (guard_.try_lock()) [[likely]]
     return;
@@ -197,6 +197,12 @@ void cell::lock_for_send() noexcept {
     again.pause();
   } while (!guard_.try_lock());
   if (crowd < crowd_max) crowd_.store(static_cast<std::uint8_t>(crowd + 1), relaxed);
+}
+
+// Under guard_.
+void cell::be_less_patient() noexcept {
+  const std::uint8_t crowd = crowd_.load(relaxed);
+  if (crowd > 0) crowd_.store(static_cast<std::uint8_t>(crowd - 1), relaxed);
 }
 
 status cell::send(envelope& e, const wait_limits* limits) {
@@ -215,8 +221,13 @@ status cell::send(envelope& e, const wait_limits* limits) {
   return sent_slowly(e, o.how, o.victim, limits);
 }
 
+// Of another system: their numbers mean nothing here.
+actor_id cell::sender() const noexcept {
+  return current_cell != nullptr && &current_cell->system_ == &system_ ? current_cell->id_ : 0;
+}
+
 void cell::note_sent(envelope& e) const noexcept {
-  const actor_id from = current_cell == nullptr ? 0 : current_cell->id_;
+  const actor_id from = sender();
   // One that is handed on to a successor has its sender already.
   if (e.from == 0 && from <= std::numeric_limits<std::uint32_t>::max()) {
     e.from = static_cast<std::uint32_t>(from);
@@ -526,10 +537,7 @@ envelope* cell::next() noexcept {
   if (envelope* const urgent = is_fair_turn ? nullptr : lanes_[0].pop_front()) return urgent;
   if (!lanes_[1].empty()) {
     if (!takes_all_) return lanes_[1].pop_front();
-    // Written under the guard.
-    if (const auto crowd = crowd_.load(relaxed); crowd > 0) {
-      crowd_.store(static_cast<std::uint8_t>(crowd - 1), relaxed);
-    }
+    be_less_patient();
     taken_.prepend(lanes_[1]);
     return taken_.pop_linked();
   }
@@ -578,6 +586,7 @@ void cell::leave() noexcept {
         !control_.empty() || has_resumed() ||
         (may_take() && ((drains_ && tasks_ == 0) || !taken_.empty() || has_messages()));
     if (!has_more) {
+      be_less_patient();
       scheduled_ = false;
       return;
     }

@@ -112,6 +112,9 @@ class cell : public work, private child_hook {
 
   // ---- in the actor's own turn
 
+  // Of the actor in whose turn this thread is, for what that sends to this one; 0: none of this
+  // system.
+  actor_id sender() const noexcept;
   // The actor whose turn this thread is in, or null.
   static cell* current() noexcept;
   bool is_in_turn_here() const noexcept;  // this one's, or one around that
@@ -233,6 +236,7 @@ class cell : public work, private child_hook {
     return counted_ - begun_seen_ < capacity_;
   }
   void lock_for_send() noexcept;
+  void be_less_patient() noexcept;
   void tell_name(watch::party who) const noexcept;
   offered offer(envelope& e) noexcept;
   offered offer_when_full(envelope& e) noexcept;
@@ -307,8 +311,8 @@ class cell : public work, private child_hook {
   bool closed_ = false;  // takes no messages any more
   bool ends_ = false;    // nor what is not counted
   bool no_children_ = false;
-  atomic<bool> over_{false};      // written under guard_
-  bool takes_all_ = true;         // constant: of what is in the normal lane, or one at a time
+  atomic<bool> over_{false};       // written under guard_
+  bool takes_all_ = true;          // constant: of what is in the normal lane, or one at a time
   atomic<std::uint8_t> crowd_{0};  // how long senders wait for one another, see lock_for_send
   const std::uint16_t per_turn_;   // constant
   envelope_list lanes_[3];
@@ -333,9 +337,9 @@ class cell : public work, private child_hook {
   bool has_name_ = false;         // constant: extra_ has it
   bool comes_back_ = false;       // constant: it has a successor
   mutable atomic<bool> has_told_name_{false};
-  std::uint8_t ticks_ = 0;        // for the fairness between lanes
-  std::uint32_t tasks_ = 0;       // coroutines of handlers that have not ended
-  std::uint32_t restarts_ = 0;    // protected by guard_
+  std::uint8_t ticks_ = 0;      // for the fairness between lanes
+  std::uint32_t tasks_ = 0;     // coroutines of handlers that have not ended
+  std::uint32_t restarts_ = 0;  // protected by guard_
   std::unique_ptr<cell_extra> extra_;
 
   system_core& system_;

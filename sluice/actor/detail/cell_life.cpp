@@ -60,7 +60,13 @@ bool cell::adopt(cell& child) noexcept {
 
 std::vector<cell*> cell::children() const {
   std::vector<cell*> all;
-  const std::lock_guard hold(guard_);
+  std::unique_lock hold(guard_);
+  while (all.capacity() < child_count_) {  // memory is not allocated under the lock
+    const std::size_t wanted = child_count_;
+    hold.unlock();
+    all.reserve(wanted);
+    hold.lock();
+  }
   const_cast<intrusive_list<child_hook>&>(children_).for_each([&](child_hook& h) {
     of(h).add_ref();
     all.push_back(&of(h));

@@ -96,6 +96,17 @@ void answer_with(responder<Reply>& to, Value&& make) {
   }
 }
 
+// What the handler gives; who asked hears what it throws instead.
+template <class R, class F>
+auto asked_for(responder<R>& to, const F& handler) {
+  try {
+    return handler();
+  } catch (...) {
+    to.fail(std::current_exception());
+    throw;
+  }
+}
+
 // What a handler of the actor itself needs to be kept: it ends before the actor does.
 struct always_there {};
 
@@ -121,7 +132,8 @@ void call_handler(cell& c, H& h, M& m, responder<reply_of<M>>& to, const Keeps& 
           "the handler of a request must give its reply");
       run_task(c, h, std::move(m), std::move(to), keeps);
     } else if constexpr (gives_future<given>) {
-      answer_later(c, h.on(std::move(m)), std::move(to));
+      auto later = asked_for(to, [&] { return h.on(std::move(m)); });
+      answer_later(c, std::move(later), std::move(to));
     } else {
       static_assert(std::is_void_v<reply> || std::is_convertible_v<given, reply>,
                     "the handler of a request must give its reply, or take a responder");

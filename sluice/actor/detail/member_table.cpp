@@ -140,7 +140,7 @@ task<status> member_table::hand_in_async(const cell_ptr& keeper, envelope& e, ke
     if (is_taken(t.how)) co_return took(keeper, *those, *those->all[t.at].who, t.how);
     if (t.how == status::full) {
       cell& who = *those->all[t.at].who;
-      status how = drops_ ? who.send(e, nullptr) : status(status::full);
+      status how = who.send(e, nullptr);  // for whoever observes, it is that one's from here on
       if (who.lets_wait(how)) {
         awaitable<told_room_wait> room(limits, who, e);
         how = co_await room;
