@@ -152,6 +152,8 @@ class view {
       if (h.object != info.address) continue;
       permits = permits || h.how == held_as::permits;
       guesses = guesses || h.is_guess;
+      // What a handler has awaited goes with it, also to where the actor is not held up.
+      if (h.awaited && h.by.what() == watch::party::kind::actor) info.others_could = true;
       info.servers.push_back({.who = names_.of(h.by),
                               .how = held_text(h),
                               .enough = h.how == held_as::permits || h.how == held_as::alone,

@@ -6,8 +6,10 @@
 
 #include "sluice/actor/actor_router.hpp"
 #include "sluice/actor/actor_watch.hpp"
+#include "sluice/actor/letting_others_in.hpp"
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/executor/thread_pool.hpp"
+#include "sluice/future/this_task.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
@@ -152,6 +154,35 @@ TEST_F(actor_deadlock_test, OfHandlersThatAreCoroutines) {
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"x", "y"}));
   EXPECT_TRUE(found.ends_by_itself());  // when one of them is told to stop
+}
+
+// What it has is given back by a part of it that runs where the actor does not hold it up.
+TEST_F(actor_deadlock_test, ThroughALockThatAHandlerHasTakenElsewhereIsNotCertain) {
+  mutex ledger(named("ledger"));
+  event written;
+  thread_pool disk({.core = 1, .max = 1, .name = "disk"});
+  const auto write_out = [&](std::unique_lock<mutex> hold) -> task<> {
+    co_await resume_on(disk);
+    (void)co_await written.async_wait();
+    hold.unlock();
+  };
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  have_await(x, [&]() -> task<> {
+    auto hold = co_await ledger.async_lock();
+    auto writing = write_out(*std::move(hold));
+    co_await letting_others_in(std::move(writing));
+  });
+  until_waited_for(&written);
+  event through;
+  have(x, [&] {
+    { const std::lock_guard hold(ledger); }
+    through.set();
+  });
+  until_waited_for(&ledger);
+  for (const auto& d : inspect::find_deadlocks()) EXPECT_FALSE(d.is_certain()) << d.text();
+  written.set();
+  EXPECT_TRUE(through.wait_within({deadline::after(30s), {}}));
 }
 
 TEST_F(actor_deadlock_test, OfOneThatBlocksForItsOwnAnswer) {

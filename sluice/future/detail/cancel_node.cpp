@@ -122,13 +122,16 @@ class cancel_node::maker_list final : public visitor {
       : of_(of), out_(out), room_(room) {}
 
   void visit(cancel_node& node) noexcept override {
+    if (found_ > room_) return;  // one more than there is room for says enough
     const auto maker = watch::party::from_word(node.maker_.load(relaxed));
     if (maker || depth_ == depth_max) return add(maker);
+    // Somebody has it, or it is this look itself that comes round to it: then it is not known.
+    const std::unique_lock hold(node.guard_, std::try_to_lock);
+    if (!hold) return add({});
     const bool in_time_before = in_time_;
     in_time_ = in_time_ || node.ends_in_time();
     const auto before = found_;
     ++depth_;
-    const std::lock_guard hold(node.guard_);
     if (node.up_) visit(*node.up_.get());
     node.each_source(*this);
     --depth_;

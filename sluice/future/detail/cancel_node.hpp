@@ -87,7 +87,7 @@ class cancel_node {
   }
   // For whoever watches a wait for the result, which is `of`: up to `room` of those that are to
   // make it. One that is not known is among them, and so is one for each that ends in time. It
-  // takes the guards of what is upstream. Returns how many there are.
+  // takes the guards upstream that are free. Returns how many, up to one more than there is room.
   std::size_t makers(const watch::subject& of, watch::subject* out, std::size_t room) noexcept;
 
   void add_reference() noexcept { references_.fetch_add(1, relaxed); }

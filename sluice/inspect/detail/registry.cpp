@@ -173,6 +173,15 @@ void registry::count_end(const watch::wait_record& w, const watch::subject& on) 
   entry->longest = std::max(entry->longest, std::chrono::nanoseconds(ended - w.since));
 }
 
+namespace {
+
+// It may be given back on another thread, and under another name.
+bool is_with_coroutine(const seen_hold& h) noexcept {
+  return h.awaited || h.by.what() == watch::party::kind::coroutine;
+}
+
+}  // namespace
+
 void registry::took(const watch::hold& h) noexcept {
   const auto since = now();
   const bool noted = [&] {
@@ -191,6 +200,7 @@ void registry::took(const watch::hold& h) noexcept {
       entry->by = h.by;
       entry->since = since;
       entry->at = h.at;
+      entry->awaited = h.awaited;
     }
     entry->count = is_job(h.how) ? 1 : entry->count + h.count;
     if (h.how == watch::held_as::crew) entry->crew = h.count;
@@ -216,8 +226,8 @@ void registry::gave(const void* object, watch::party by, std::int64_t count) noe
       const auto from = holder_for(*shard.of, object, by);
       // One that says who it is, and is not known, began before it was looked at.
       if (from == nullptr && by.what() == watch::party::kind::coroutine) break;
-      marks = from == nullptr || (from->how == watch::held_as::permits && from->by != by &&
-                                  from->by.what() != watch::party::kind::coroutine);
+      marks = from == nullptr ||
+              (from->how == watch::held_as::permits && from->by != by && !is_with_coroutine(*from));
       if (from == nullptr) break;
       if (marks) what = known_as::semaphore;
       const auto taken = std::min(count, from->count);
@@ -236,19 +246,16 @@ void registry::gave(const void* object, watch::party by, std::int64_t count) noe
 seen_hold* registry::holder_for(hold_table::shard& all, const void* object,
                                 watch::party by) noexcept {
   const auto is_his = [&](const seen_hold& e) { return e.by == by; };
-  const auto is_coroutine = [](const seen_hold& e) {
-    return e.by.what() == watch::party::kind::coroutine;
-  };
   auto* const his = all.find(object, is_his);
   // It says who it is.
   if (by.what() == watch::party::kind::coroutine) return his;
   // A lock that one has alone, and the end of a thread, which that thread tells itself.
   if (his != nullptr && (his->how == watch::held_as::alone || is_job(his->how))) return his;
-  auto* const coroutine = all.find(object, is_coroutine);
+  auto* const coroutine = all.find(object, is_with_coroutine);
   auto* const found = his != nullptr ? his : coroutine != nullptr ? coroutine : all.find(object);
   if (found == nullptr) return nullptr;
   const auto could_be = [&](const seen_hold& e) {
-    return &e == found || (coroutine != nullptr ? is_coroutine(e) : his == nullptr);
+    return &e == found || (coroutine != nullptr ? is_with_coroutine(e) : his == nullptr);
   };
   const auto another = [&](const seen_hold& e) { return &e != found && could_be(e); };
   if (all.find(object, another) == nullptr) return found;

@@ -43,6 +43,7 @@ struct seen_hold {
   std::int64_t count = 0;
   time_point since{};
   call_place at{};
+  bool awaited = false;   // by a coroutine, be it of an actor's handler
   bool is_guess = false;  // somebody gave back, and it may have been this one
   std::int64_t crew = 0;  // of one of a crew: how many there are in all
 };
