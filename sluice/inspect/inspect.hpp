@@ -9,8 +9,9 @@
 //
 // Guarantees: any thread may call anything at any time, also while the waits that are listed end: a
 // wait is shown as it was at one moment. Only what began while inspect was on is known: a lock that
-// was taken before has no holder in the list. Nothing that is looked at is touched: neither its
-// lock nor its memory, so looking slows nobody down and is safe in a process that hangs.
+// was taken before has no holder in the list. Looking waits for nothing that a program can hold, so
+// it is safe in a process that hangs; of what is looked at it touches only futures, to go from one
+// stage to the one before it.
 // Names: `{.name = "emails"}` in options, `named("ledger")` for what has none (sync/named.hpp);
 // threads have those of the operating system.
 // Cost: off, at most one relaxed load at a lock, a push, a pop. On, some 40 ns for a lock that is
