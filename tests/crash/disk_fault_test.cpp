@@ -79,7 +79,10 @@ jobs::job_spec job(int number) {
 // Space that the files have already is still used: how many it was enough for.
 int push_until_refused(jobs::engine& engine) {
   for (int count = 0; count < 1000; ++count) {
-    if (!engine.push(job(count)).get()) return count;
+    const auto pushed = engine.push(job(count)).get();
+    if (pushed) continue;
+    EXPECT_EQ(pushed.error().code, jobs::error_code::disk_full) << pushed.error().message;
+    return count;
   }
   ADD_FAILURE() << "the full disk took a thousand jobs";
   return 1000;
@@ -145,8 +148,8 @@ TEST(disk_fault_test, AFullDiskCanBeOpenedAndServes) {
   auto& engine = **opened;
   const auto taken = engine.lease({.queues = {"alpha"}, .max = 50}).get();
   ASSERT_TRUE(taken);
-  push_until_refused(engine);
-  EXPECT_EQ(engine.health().code, jobs::error_code::disk_full) << engine.health().reason;
+  push_until_refused(
+      engine);  // the log it was left may have room for less: then it recovers at once
   const auto refused = ack_on_full_disk(engine, *taken);
   after->free();
   for (const auto& it : refused) EXPECT_TRUE(engine.ack(it).get());
