@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "jobs/store/sqlite/detail/log_format.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/check.hpp"
 
@@ -17,11 +18,6 @@ using offset_type = sqlite3_int64;
 // The most that SQLite's own layer writes in one call: of a larger number it takes the lower 17
 // bits.
 constexpr int gathered_max = (1 << 17) - 1;
-
-// As https://www.sqlite.org/fileformat2.html describes the log.
-constexpr int log_head_bytes = 32;
-constexpr int frame_head_bytes = 24;
-constexpr int at_size_after = 4;  // in the head of a frame: zero, except in a transaction's last
 
 bool is_last_of_transaction(const char* frame_head) noexcept {
   return std::any_of(frame_head + at_size_after, frame_head + at_size_after + 4,

@@ -7,13 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/store/sqlite/detail/log_format.hpp"
+
 namespace sluice::jobs::detail {
 namespace {
-
-// As https://www.sqlite.org/fileformat2.html describes it: numbers are big-endian.
-constexpr sqlite3_int64 log_header_bytes = 32;
-constexpr sqlite3_int64 frame_header_bytes = 24;
-constexpr sqlite3_int64 at_page_size = 8;
 
 std::uint32_t number_at(const std::array<unsigned char, 4>& bytes) {
   std::uint32_t value = 0;
@@ -143,7 +140,7 @@ int write_ahead_log::copy_pages() {
   int rc = read_number(*log, at_page_size, page_bytes);
   if (page_bytes == 1) page_bytes = 65536;
   const auto frame = [&](int n) {
-    return log_header_bytes + n * (frame_header_bytes + sqlite3_int64{page_bytes});
+    return log_head_bytes + n * (frame_head_bytes + sqlite3_int64{page_bytes});
   };
   std::map<std::uint32_t, int> last;  // of each page
   for (int n = 0; rc == SQLITE_OK && n < copied_unsynced_; ++n) {
@@ -155,7 +152,7 @@ int write_ahead_log::copy_pages() {
   const int count = static_cast<int>(page_bytes);
   for (const auto& [page, n] : last) {
     if (rc != SQLITE_OK) break;
-    rc = log->pMethods->xRead(log, bytes.data(), count, frame(n) + frame_header_bytes);
+    rc = log->pMethods->xRead(log, bytes.data(), count, frame(n) + frame_head_bytes);
     if (rc != SQLITE_OK) break;
     rc = to->pMethods->xWrite(to, bytes.data(), count, (page - 1) * sqlite3_int64{page_bytes});
   }
