@@ -120,9 +120,11 @@ TEST_F(stall_test, AStrand) {
 
 // Resumptions are no submissions; a pool that does nothing else makes progress all the same.
 TEST_F(stall_test, APoolThatResumesCoroutinesIsNotStalled) {
-  thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
-  event go;
+  event go;  // before the pool, whose threads use them to the end
   event begun;
+  semaphore turns(0);
+  semaphore taken(0);
+  thread_pool pool({.core = 2, .capacity = 4, .name = "pool"});
   ASSERT_TRUE(pool.submit([&] {
     begun.set();
     go.wait();
@@ -130,8 +132,6 @@ TEST_F(stall_test, APoolThatResumesCoroutinesIsNotStalled) {
   begun.wait();
   const auto looked_after = dog_.watch(pool);
   dog_.look();
-  semaphore turns(0);
-  semaphore taken(0);
   const auto body = [&]() -> task<> {
     for (int i = 0; i < 4; ++i) {
       (void)co_await turns.async_acquire();
