@@ -32,13 +32,27 @@ void loop::start() {
 void loop::run() noexcept {
   seam::name_thread(thread_name_);
   while (context_.run_one() != 0) {
-    int ran = 1;
-    do {
-      if (ran == 0) seam::yield();  // those that are waited for may want this very core
-      ran = run_ready();
-    } while (turn_end_ && turn_end_());
+    bool idles = false;
+    for (;;) {
+      if (idles) seam::yield();  // those that are waited for may want this very core
+      const int ran = run_ready();
+      const turn_end then = end_turn();
+      if (!then.again && !then.ran) break;
+      idles = ran == 0 && !then.ran;
+    }
   }
   ended_.set();
+}
+
+thread_local const loop* loop::ends_turn_ = nullptr;
+
+// What it posts runs right after it: nobody is woken for that, and no socket is looked at first.
+loop::turn_end loop::end_turn() {
+  if (!turn_end_) return {};
+  ends_turn_ = this;
+  const bool again = turn_end_();
+  ends_turn_ = nullptr;
+  return {again, drain_inbox()};
 }
 
 int loop::run_ready() {
@@ -55,7 +69,7 @@ void loop::post(work& item) noexcept {
     inbox_.push_back(item);
   }
   // Whoever finds it empty wakes the loop, for all that come until it looks.
-  if (first) boost::asio::post(context_, [this] { drain_inbox(); });
+  if (first && ends_turn_ != this) boost::asio::post(context_, [this] { (void)drain_inbox(); });
 }
 
 void loop::run_soon(std::function<void()> f) {
@@ -65,7 +79,7 @@ void loop::run_soon(std::function<void()> f) {
   });
 }
 
-void loop::drain_inbox() {
+bool loop::drain_inbox() {
   intrusive_list<work> batch;
   {
     const std::lock_guard hold(inbox_guard_);
@@ -75,12 +89,14 @@ void loop::drain_inbox() {
       batch.push_back(item);
     }
   }
+  if (batch.empty()) return false;
   while (!batch.empty()) {
     work& item = batch.front();
     item.unlink();
     item.run();
   }
   run_touched();
+  return true;
 }
 
 void loop::add(std::shared_ptr<peer> p) {

@@ -88,7 +88,12 @@ class loop : public executor {
  private:
   void run() noexcept;
   int run_ready();
-  void drain_inbox();
+  struct turn_end {
+    bool again = false;
+    bool ran = false;
+  };
+  turn_end end_turn();
+  bool drain_inbox();  // false: there was nothing
   void pump_touched();
   void on_timer();
   void end_if_over();
@@ -109,6 +114,7 @@ class loop : public executor {
 
   std::unique_ptr<char[]> read_buffer_ = std::make_unique<char[]>(read_bytes);
 
+  static thread_local const loop* ends_turn_;  // the one whose turn_end_ this thread is in
   spin_lock inbox_guard_;
   intrusive_list<work> inbox_;  // protected by inbox_guard_
 
