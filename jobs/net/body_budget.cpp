@@ -24,6 +24,11 @@ bool body_budget::has(const share& s) const {
   return s.granted_;
 }
 
+bool body_budget::is_wanted() const {
+  const std::lock_guard hold(guard_);
+  return !waiting_.empty();
+}
+
 void body_budget::give_back(share& s) {
   const std::lock_guard hold(guard_);
   if (std::exchange(s.granted_, false)) {

@@ -39,6 +39,8 @@ class body_budget {
   // must not call the budget.
   bool take(share& s, std::uint64_t bytes, std::function<void()> wake);
   bool has(const share& s) const;
+  // Whether somebody waits: then whoever has a share should use it, or give it back.
+  bool is_wanted() const;
   // What it has, or its place in the line. Once after each `take`.
   void give_back(share& s);
 

@@ -64,10 +64,13 @@ TEST(BodyBudget, ForgetsWhoeverLeavesTheLine) {
   share b;
   share c;
   EXPECT_TRUE(budget.take(a, 50, [] {}));
+  EXPECT_FALSE(budget.is_wanted());
   EXPECT_FALSE(budget.take(b, 90, [] { FAIL(); }));
   EXPECT_FALSE(budget.take(c, 50, [] {}));
+  EXPECT_TRUE(budget.is_wanted());
   budget.give_back(b);
   EXPECT_TRUE(budget.has(c)) << "it waited for the one before it alone";
+  EXPECT_FALSE(budget.is_wanted());
   budget.give_back(a);
   budget.give_back(c);
 }

@@ -53,7 +53,10 @@ struct wire_server_options {
   milliseconds idle_time{0};          // without a byte and with no reply open; zero: any time
   milliseconds greeting_time{2000};   // for TLS; and for a session that says so (client::wake_at)
   milliseconds command_time{60'000};  // from the first byte of a command to its last
-  milliseconds send_time{60'000};     // for what is unsent to move at all
+  // While others wait for the budget of long commands, whoever has some of it must bring so many
+  // bytes a second, after a first one in which it may be slow.
+  std::size_t command_rate = std::size_t{256} << 10;
+  milliseconds send_time{60'000};  // for what is unsent to move at all
 };
 
 struct wire_counts {

@@ -182,6 +182,32 @@ TEST_F(WireServer, LongCommandsShareABudgetAndAllComeThrough) {
   }
 }
 
+TEST_F(WireServer, OneThatHasTheBudgetAndDoesNotGoOnIsCutOffWhenOthersWaitForIt) {
+  options_.command_budget_bytes = 1 << 20;
+  start();
+  auto stuck = meet();
+  stuck.send("bulk 900000\r\n" + std::string(100'000, 'x'));
+  eventually([&] { return server_->counts().bytes_in > 100'000; }, "it to have the budget");
+  auto other = meet();
+  other.send("bulk 900000\r\n" + std::string(900'000, 'x') + "\r\n");
+  EXPECT_EQ(other.line(), "got 900000") << "long before the time for a command is over";
+  EXPECT_TRUE(stuck.ends());
+  EXPECT_EQ(server_->counts().timeouts, 1U);
+}
+
+TEST_F(WireServer, OneThatIsSlowKeepsTheBudgetWhileNobodyElseWantsIt) {
+  options_.command_budget_bytes = 1 << 20;
+  options_.command_rate = 1 << 30;  // nobody is that fast
+  start();
+  auto slow = meet();
+  slow.send("bulk 200000\r\n" + std::string(100'000, 'x'));
+  const auto begun = seam::now();
+  eventually([&] { return seam::now() > begun + std::chrono::milliseconds(1500); },
+             "more than a second to pass");
+  slow.send(std::string(100'000, 'x') + "\r\n");
+  EXPECT_EQ(slow.line(), "got 200000");
+}
+
 TEST_F(WireServer, OneThatGoesWhileItWaitsForTheBudgetLeavesItToTheOthers) {
   options_.command_budget_bytes = 1 << 20;
   start();

@@ -15,6 +15,8 @@ constexpr auto wait_write = net::stream::socket_type::wait_write;
 
 // So much of what a client has sent is kept while its session waits for something else.
 constexpr std::size_t input_kept_max = std::size_t{64} << 10;
+// For a client that has room for a long command to begin to send it.
+constexpr auto slow_start = std::chrono::milliseconds(1000);
 // For a client to read the last reply before the end.
 constexpr auto linger_time = std::chrono::milliseconds(1000);
 
@@ -190,13 +192,35 @@ bool connection::asks_for_room() {
     l.run_soon([me] {
       const auto here = me.lock();
       if (here == nullptr || here->closed_ || here->room_ != room_state::waits) return;
-      here->room_ = room_state::has;
+      here->has_room();
       here->loop_.touch(*here);
     });
   });
-  room_ = has ? room_state::has : room_state::waits;
-  if (has) in_.reserve(needs);
+  if (has) {
+    has_room();
+    in_.reserve(needs);
+  } else {
+    room_ = room_state::waits;
+  }
   return !has;
+}
+
+void connection::has_room() {
+  room_ = room_state::has;
+  room_since_ = seam::now();
+  in_before_room_ = in_.size();
+}
+
+// When one that has room for a long command and does not bring it is cut off. While nobody else
+// wants the room, it is looked at again.
+time_point connection::must_have_come_on_by() const {
+  const auto brought = static_cast<double>(in_.size() - std::min(in_.size(), in_before_room_));
+  const std::chrono::duration<double> worth(brought /
+                                            static_cast<double>(server_.options.command_rate));
+  const time_point by =
+      room_since_ + slow_start + std::chrono::duration_cast<time_point::duration>(worth);
+  const time_point now = seam::now();
+  return by <= now && !server_.commands.is_wanted() ? now + slow_start : by;
 }
 
 void connection::leave_room() {
@@ -334,6 +358,7 @@ void connection::set_deadline() {
     if (!out_.empty()) by(out_since_ + o.send_time);
     if (!in_.empty() && replies_.empty() && room_ != room_state::waits) {
       by(in_since_ + o.command_time);
+      if (room_ == room_state::has) by(must_have_come_on_by());
     }
     const bool is_idle = in_.empty() && out_.empty() && replies_.empty();
     if (o.idle_time.count() > 0 && is_idle) by(seen_at_ + o.idle_time);

@@ -88,6 +88,8 @@ class connection final : public net::peer, public client {
   bool wants_to_read() const noexcept;
   bool asks_for_room();
   void leave_room();
+  void has_room();
+  time_point must_have_come_on_by() const;
   void write();
   bool has_finished() const noexcept { return is_last_ && replies_.empty() && out_.empty(); }
   void begin_linger();
@@ -111,6 +113,8 @@ class connection final : public net::peer, public client {
   enum class room_state : std::uint8_t { none, waits, has };
   room_state room_ = room_state::none;  // for a long command
   net::body_budget::share share_;
+  time_point room_since_{};         // when it had some of the budget
+  std::size_t in_before_room_ = 0;  // what of the command had come by then
 
   // Writing.
   std::deque<reply> replies_;      // open ones, the first next
