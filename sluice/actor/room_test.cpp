@@ -18,6 +18,8 @@
 #include "sluice/executor/fork.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/sync/event.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "sluice/sync/watch.hpp"
 
 namespace sluice {
 namespace {
@@ -310,6 +312,69 @@ TEST_F(Room, AKeyedActorCanBlockForOneThatWaits) {
   eventually([&] { return to.now().waiting() == 1; });
   gate.set();
   EXPECT_TRUE(done.try_wait_for(2 * far_off));
+}
+
+// How many senders wait for room when a wait for a certain object is told of.
+class senders_at_a_wait final : public watch::observer {
+ public:
+  void waits(watch::wait_record& w) noexcept override {
+    watch::subject on;
+    if (w.about(&on, 1) == 1 && on.object == object) waiting = receiver->waiting();
+  }
+  void waits_no_more(watch::wait_record&) noexcept override {}
+  void took(const watch::hold&) noexcept override {}
+  void gave(const void*, watch::party, std::int64_t) noexcept override {}
+  void used(const void*, watch::side, watch::party) noexcept override {}
+  void gone(const void*) noexcept override {}
+
+  const void* object = nullptr;
+  const ref<player>* receiver = nullptr;
+  atomic<std::size_t> waiting{0};
+};
+
+// Whoever looks at that moment would take those senders for stuck, and the handler with them.
+class WatchedRoom : public Room {
+ protected:
+  WatchedRoom() {
+    seen().object = &slots;
+    seen().receiver = &receiver;
+    seen().waiting = 1000;
+    before_ = watch::observe(&seen());
+  }
+  ~WatchedRoom() override { watch::observe(before_); }
+
+  static senders_at_a_wait& seen() {
+    static senders_at_a_wait watching;  // one that has watched is never destroyed
+    return watching;
+  }
+  void let_go() {
+    eventually([&] { return slots.waiting() == 1; });
+    slots.release();
+    EXPECT_EQ(found(), "a permit");
+  }
+
+  semaphore slots{0};
+
+ private:
+  watch::observer* before_;
+};
+
+TEST_F(WatchedRoom, AHandlerPaysWhatItOwesBeforeItsWaitIsToldOf) {
+  when_crowded(act{[this](player&) {
+    slots.acquire();
+    finds("a permit");
+  }});
+  let_go();
+  EXPECT_EQ(seen().waiting, 0U);
+}
+
+TEST_F(WatchedRoom, ACoroutinePaysWhatItOwesBeforeItsWaitIsToldOf) {
+  when_crowded(perform{[this](player&) -> task<> {
+    EXPECT_TRUE(co_await slots.async_acquire());
+    finds("a permit");
+  }});
+  let_go();
+  EXPECT_EQ(seen().waiting, 0U);
 }
 
 }  // namespace

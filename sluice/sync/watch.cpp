@@ -48,6 +48,14 @@ observer* watcher() noexcept {
   return watching.load(acquire);
 }
 
+// Before a wait is told of that others could end: what this thread owes to those who wait for it
+// (an actor owes room in its mailbox). It pays before it sleeps or leaves its turn in any case, but
+// whoever looked in between would find them stuck.
+void pay_what_is_owed() noexcept {
+  const acting_as themselves{party()};  // a coroutine that is let go on may run right here
+  tell_of_helping();
+}
+
 }  // namespace
 
 party party::this_thread() noexcept {
@@ -127,6 +135,7 @@ void wait_record::report(const waiter& who, const wait_limits& limits, party by,
     thread_ = party::this_thread();
     works_ = this_sleep_observer();
   }
+  if (about_ != nullptr || subject_.by != served_by::unknown) pay_what_is_owed();
   sink_ = dynamic_cast<const party_sink*>(sink);
   told_ = to;
   to->waits(*this);
