@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "sluice/sync/spin_lock.hpp"
 
@@ -13,10 +14,18 @@ constinit std::array<atomic<std::uint32_t>, name_filter_size> name_filter{};
 
 namespace {
 
+// A party that is no object.
+struct known_party {
+  std::string name{};
+  const void* executor = nullptr;
+};
+
 struct name_table {
   spin_lock guard;
-  std::unordered_map<const void*, std::string> names;      // protected by guard
-  std::unordered_map<const void*, const void*> executors;  // protected by guard; of parties
+  std::unordered_map<const void*, std::string> names;  // protected by guard
+  // protected by guard, by their keys. Apart from the objects, because there may be very many of
+  // them, and the end of an object must stay cheap.
+  std::unordered_map<const void*, known_party> parties;
 };
 
 // Never freed: objects with names may be gone after everything else.
@@ -25,11 +34,19 @@ name_table& table() {
   return *all;
 }
 
+bool is_party(const void* key) noexcept {
+  return party::from_word(reinterpret_cast<std::uintptr_t>(key)).what() != party::kind::nobody;
+}
+
 }  // namespace
 
 std::string name_of(const void* object) {
   auto& all = table();
   const std::lock_guard hold(all.guard);
+  if (is_party(object)) {
+    const auto found = all.parties.find(object);
+    return found == all.parties.end() ? std::string() : found->second.name;
+  }
   const auto found = all.names.find(object);
   return found == all.names.end() ? std::string() : found->second;
 }
@@ -53,22 +70,30 @@ void set_name([[maybe_unused]] const void* object, [[maybe_unused]] std::string_
 void set_name([[maybe_unused]] party who, [[maybe_unused]] std::string_view name,
               [[maybe_unused]] const void* executor) {
 #if !defined(SLUICE_SIM)
-  set_name(key_of(who), name);
+  known_party kept{std::string(name), executor};  // outside the lock, as is what it replaces
   auto& all = table();
-  const std::lock_guard hold(all.guard);
-  if (name.empty()) {
-    all.executors.erase(key_of(who));
-  } else {
-    all.executors.insert_or_assign(key_of(who), executor);
+  if (!name.empty()) {
+    const std::lock_guard hold(all.guard);
+    std::swap(all.parties[key_of(who)], kept);
+    return;
   }
+  {
+    const std::lock_guard hold(all.guard);
+    const auto found = all.parties.find(key_of(who));
+    if (found != all.parties.end()) {
+      std::swap(found->second, kept);
+      all.parties.erase(found);
+    }
+  }
+  if (is_on()) detail::gone(key_of(who));  // with what is known of it
 #endif
 }
 
 const void* executor_of(party who) {
   auto& all = table();
   const std::lock_guard hold(all.guard);
-  const auto found = all.executors.find(key_of(who));
-  return found == all.executors.end() ? nullptr : found->second;
+  const auto found = all.parties.find(key_of(who));
+  return found == all.parties.end() ? nullptr : found->second.executor;
 }
 
 }  // namespace sluice::watch

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sluice/sync/barrier.hpp"
 #include "sluice/sync/condition.hpp"
@@ -61,6 +64,31 @@ TEST(named_test, ANewNameTakesThePlaceOfTheOld) {
   EXPECT_EQ(watch::name_of(&m), "new");
   watch::set_name(&m, "");
   EXPECT_EQ(watch::name_of(&m), "");
+}
+
+// The end of an object without a name looks there, and at no table while it finds nothing.
+TEST(named_test, ManyPartiesWithNamesLeaveTheFilterOfObjectsAsItWas) {
+  const auto filter = [] {
+    std::vector<std::uint32_t> counts;
+    for (const auto& c : watch::detail::name_filter) counts.push_back(c.load(relaxed));
+    return counts;
+  };
+  const auto before = filter();
+  constexpr std::uint64_t many = 10'000;
+  const int executor = 0;
+  for (std::uint64_t n = 1; n <= many; ++n) {
+    watch::set_name(watch::party::actor(n, 3), "actor " + std::to_string(n), &executor);
+  }
+  EXPECT_EQ(filter(), before);
+  EXPECT_EQ(watch::name_of(watch::party::actor(7, 3)), "actor 7");
+  EXPECT_EQ(watch::name_of(watch::party::actor(7, 4)), "");
+  EXPECT_EQ(watch::executor_of(watch::party::actor(many, 3)), &executor);
+  for (std::uint64_t n = 1; n <= many; ++n) {
+    watch::set_name(watch::party::actor(n, 3), {}, nullptr);
+  }
+  EXPECT_EQ(filter(), before);
+  EXPECT_EQ(watch::name_of(watch::party::actor(7, 3)), "");
+  EXPECT_EQ(watch::executor_of(watch::party::actor(7, 3)), nullptr);
 }
 
 }  // namespace

@@ -134,6 +134,8 @@ void wait_record::report(const waiter& who, const wait_limits& limits, party by,
   if (who.is_thread()) {
     thread_ = party::this_thread();
     works_ = this_sleep_observer();
+    // They say their names now: whoever looks later has a lock then.
+    for (auto* at = works_; at != nullptr; at = at->around()) (void)at->acts_for();
   }
   if (about_ != nullptr || subject_.by != served_by::unknown) pay_what_is_owed();
   sink_ = dynamic_cast<const party_sink*>(sink);

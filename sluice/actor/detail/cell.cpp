@@ -107,6 +107,10 @@ watch::party cell::as_party() const noexcept {
   return who;
 }
 
+watch::party cell::acting_party() const noexcept {
+  return is_in_turn_here() ? as_party() : watch::party::actor(id_, system_.number());
+}
+
 void cell::tell_name(watch::party who) const noexcept {
   try {
     watch::set_name(who, name(), on_);

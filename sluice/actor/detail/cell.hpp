@@ -95,6 +95,8 @@ class cell : public work, private child_hook {
   std::string name() const;
   // As whoever watches (sluice::inspect) knows it. Its name is told with the first of these.
   watch::party as_party() const noexcept;
+  // The same, but told only from its own turn: any other thread may hold what names wait for.
+  watch::party acting_party() const noexcept;
   virtual std::string_view type() const noexcept = 0;
   system_core& system() const noexcept { return system_; }
   cell* parent() const noexcept { return parent_; }

@@ -38,7 +38,7 @@ class handler_sink final : public work_sink, public watch::party_sink {
   // Who has the floor holds up the actor.
   watch::party acts_for() const noexcept override {
     // relaxed: whoever looks sees it as it was at one moment.
-    return has_floor.load(relaxed) ? of.as_party() : watch::party();
+    return has_floor.load(relaxed) ? of.acting_party() : watch::party();
   }
   // Others are let in until as many have been done with it as have begun: a handler may let them in
   // from inside, or from several places at once.

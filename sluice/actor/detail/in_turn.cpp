@@ -33,7 +33,7 @@ void in_turn::woke_up() noexcept {
 }
 
 watch::party in_turn::acts_for() const noexcept {
-  return of.as_party();
+  return of.acting_party();
 }
 
 void in_turn::helps_out() noexcept {
