@@ -233,9 +233,9 @@ std::vector<wait_info> waits() {
 std::vector<contention_info> contention() {
   std::vector<contention_info> all;
   for (const auto& c : registry::get().contention()) {
-    all.push_back({.address = c.object,
+    all.push_back({.address = c.actor ? nullptr : c.object,
                    .type = short_type(c.type),
-                   .name = watch::name_of(c.object),
+                   .name = c.actor ? watch::name_of(c.actor) : watch::name_of(c.object),
                    .waits = c.waits,
                    .woken_in_vain = c.in_vain,
                    .waited = c.waited,

@@ -128,7 +128,7 @@ std::vector<wait_info> waits();
 
 // One object that was waited for since inspect was turned on: how often, how long.
 struct contention_info {
-  const void* address = nullptr;
+  const void* address = nullptr;  // of an actor: none
   std::string type{};
   std::string name{};
   std::uint64_t waits = 0;          // that slept
@@ -139,8 +139,9 @@ struct contention_info {
   std::uint32_t waiting_most = 0;
 };
 
-// Those with the longest time waited in all first. What is gone is not among them, but for futures,
-// which do not say so.
+// Those with the longest time waited in all first. An actor is one, for those who wait for room in
+// its mailbox and for its answers. What is gone is not among them, but for futures, which do not
+// say so.
 std::vector<contention_info> contention();
 
 // A lock, or permits, that somebody has right now.

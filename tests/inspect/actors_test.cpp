@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
+class waits_when_made : public actor<waits_when_made, act> {
+ public:
+  explicit waits_when_made(const std::function<void()>& how) { how(); }
+  void on(act m) { m.what(); }
+};
+
 class actors_test : public acting_fixture {
  protected:
   // The wait of the actor of this name, once it is there.
@@ -30,6 +37,12 @@ class actors_test : public acting_fixture {
         },
         "one wait of the actor");
     return found.front();
+  }
+  // What is counted of the waits for the actor of this name.
+  static std::vector<inspect::contention_info> counted_for(const std::string& name) {
+    auto all = inspect::contention();
+    std::erase_if(all, [&](const auto& c) { return c.type != "actor" || c.name != name; });
+    return all;
   }
 };
 
@@ -185,6 +198,71 @@ TEST_F(actors_test, AnActorThatHasEndedLeavesNoName) {
     (void)desk.ended().get();
   }
   eventually([&] { return watch::name_of(who).empty(); }, "its cell to be gone");
+}
+
+TEST_F(actors_test, WaitsForRoomAndForAnswersCountForTheActorByItsName) {
+  event go;
+  const auto desk = hire("desk");
+  const auto store = hire("store", 1);
+  const ending at_the_end{*this};
+  have(store, [&] { (void)go.wait(token()); });
+  until_waited_for(&go);
+  party("ann", [&] { EXPECT_EQ(store.ask(query{}).get(), 1); });
+  const auto asks = the_wait_of("ann");
+  EXPECT_EQ(asks.on.at(0).wants, "hear from");
+  have(desk, [&] { EXPECT_TRUE(store.send(act{[] {}})); });
+  const auto sends = the_wait_of("desk");
+  EXPECT_EQ(sends.on.at(0).wants, "send to");
+  ASSERT_EQ(counted_for("store").size(), 1U);
+  EXPECT_EQ(counted_for("store")[0].waits, 2U);
+  EXPECT_EQ(counted_for("store")[0].waiting, 2U);
+  EXPECT_NE(inspect::to_text(inspect::contention()).find("actor store "), std::string::npos);
+  go.set();
+  threads_.clear();
+  EXPECT_EQ(desk.ask(query{}).get(), 1);
+  ASSERT_EQ(counted_for("store").size(), 1U);
+  EXPECT_EQ(counted_for("store")[0].waits, 2U);
+  EXPECT_EQ(counted_for("store")[0].waiting, 0U);
+  EXPECT_EQ(counted_for("store")[0].waiting_most, 2U);
+  EXPECT_GT(counted_for("store")[0].waited, 0ns);
+}
+
+TEST_F(actors_test, AnActorThatIsGoneIsNotCountedAnyMore) {
+  const auto desk = hire("desk");
+  const ending at_the_end{*this};
+  {
+    const auto store = hire("store");
+    party("ann", [&] { ask(store, riddle{}); });
+    (void)the_wait_of("ann");
+    ASSERT_EQ(counted_for("store").size(), 1U);
+    store.stop();
+    (void)store.ended().get();
+    threads_.clear();
+  }
+  eventually([&] { return counted_for("store").empty(); }, "it to be forgotten");
+}
+
+// A look has locks when it asks who is held up: it only takes the numbers of those.
+TEST_F(actors_test, WhomAWaitHoldsUpIsNamedByTheWaitAndNotByALook) {
+  const auto outer = hire("outer");
+  semaphore slots(0, named("slots"));
+  const ending at_the_end{*this};
+  watch::party of_inner;
+  event begun;
+  have(outer, [&] {
+    (void)system_.spawn_with<waits_when_made>({.name = "inner"}, [&] {
+      of_inner = watch::party::current();
+      begun.set();
+      want(slots);
+    });
+  });
+  begun.wait();
+  // Of the same system, and made just before it.
+  const auto of_outer = watch::party::from_word(of_inner.word() - 1);
+  eventually([&] { return watch::name_of(of_outer) == "outer"; }, "its name without a look");
+  const auto wait = the_wait_of("inner");
+  ASSERT_EQ(wait.holds_up.size(), 2U);
+  EXPECT_EQ(wait.holds_up[1].text(), "actor 1 (outer)");
 }
 
 }  // namespace

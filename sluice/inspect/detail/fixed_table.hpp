@@ -61,6 +61,10 @@ class fixed_table {
       return first;
     }
     bool is_full() const noexcept { return count_ == Slots; }
+    std::size_t slot_of(const Entry& e) const noexcept {
+      return static_cast<std::size_t>(&e - slots_.data());
+    }
+    Entry& in_slot(std::size_t slot) noexcept { return slots_[slot]; }
     void erase(Entry& e) noexcept {
       e.object = nullptr;
       --count_;
@@ -98,6 +102,20 @@ class fixed_table {
     const auto address = reinterpret_cast<std::uintptr_t>(object);
     shard& s = shards_[((address >> 4) ^ (address >> 9)) % Shards];
     return {std::unique_lock(s.guard), &s};
+  }
+
+  // An entry can be found again by its place, for as long as it is there.
+  static constexpr std::size_t places = Shards * Slots;
+  std::size_t place_of(const locked& in, const Entry& e) const noexcept {
+    const auto before = static_cast<const padded_shard*>(in.of) - shards_.data();
+    return static_cast<std::size_t>(before) * Slots + in.of->slot_of(e);
+  }
+  locked with(std::size_t place) noexcept {
+    shard& s = shards_[place / Slots];
+    return {std::unique_lock(s.guard), &s};
+  }
+  static Entry& entry_at(const locked& in, std::size_t place) noexcept {
+    return in.of->in_slot(place % Slots);
   }
 
   // One shard after the other.

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/waiter.hpp"
 
 namespace sluice::inspect::detail {
@@ -19,12 +20,35 @@ std::size_t shard_of(watch::party by, std::size_t count) noexcept {
   return static_cast<std::size_t>((word >> 4) ^ word ^ (word >> 12)) % count;
 }
 
+// What waits for this are counted by. An actor is one, whatever is wanted of it.
+const void* counted_by(const watch::subject& s) noexcept {
+  return s.whom.what() == watch::party::kind::actor ? watch::key_of(s.whom) : s.object;
+}
+
 // For which object a wait counts as contention: the only one that it is for. Without one: none.
 watch::subject counted_for(const watch::wait_record& w) noexcept {
   std::array<watch::subject, 2> on;
   const auto count = w.about(on.data(), on.size());
-  return count == 1 || (count > 1 && on[0].object == on[1].object) ? on[0] : watch::subject{};
+  return count == 1 || (count > 1 && counted_by(on[0]) == counted_by(on[1])) ? on[0]
+                                                                             : watch::subject{};
 }
+
+// What a record keeps in its word for the registry: the shard that it is in, and the counter that
+// it counts in, because what a future waits for is another when it ends.
+struct record_word {
+  std::uint32_t shard = 0;
+  std::uint32_t counter = none;  // its place in the table
+  std::uint16_t life = 0;        // of that counter
+
+  static constexpr std::uint32_t none = 0x7ff;
+
+  static record_word of(const watch::wait_record& w) noexcept {
+    return {w.shard & 0x1f, (w.shard >> 5) & none, static_cast<std::uint16_t>(w.shard >> 16)};
+  }
+  std::uint32_t word() const noexcept {
+    return shard | (counter << 5) | (static_cast<std::uint32_t>(life) << 16);
+  }
+};
 
 bool is_lock(watch::held_as how) noexcept {
   return how == watch::held_as::alone || how == watch::held_as::shared;
@@ -128,23 +152,29 @@ void registry::waits(watch::wait_record& w) noexcept {
     w.number = numbers_.fetch_add(1, relaxed);  // only to tell one from another
     w.shard = static_cast<std::uint32_t>(shard_of(w.by(), waits_.size()));
   }
-  if (const auto on = counted_for(w); on.object != nullptr) count_wait(on, again);
-  auto& shard = waits_[w.shard];
+  count_wait(w, again);
+  auto& shard = waits_[record_word::of(w).shard];
   const std::lock_guard hold(shard.guard);
   shard.all.push_back(w);
 }
 
 void registry::waits_no_more(watch::wait_record& w) noexcept {
   {
-    const std::lock_guard hold(waits_[w.shard].guard);
+    const std::lock_guard hold(waits_[record_word::of(w).shard].guard);
     w.unlink();
   }
-  if (const auto on = counted_for(w); on.object != nullptr) count_end(w, on);
+  count_end(w);
 }
 
-void registry::count_wait(const watch::subject& on, bool again) noexcept {
-  const auto shard = contention_.of(on.object);
-  auto* entry = shard->find(on.object);
+void registry::count_wait(watch::wait_record& w, bool again) noexcept {
+  static_assert(shards <= 32 && decltype(contention_)::places < record_word::none);
+  record_word noted{.shard = record_word::of(w).shard};
+  w.shard = noted.word();
+  const auto on = counted_for(w);
+  const void* const object = counted_by(on);
+  if (object == nullptr) return;
+  const auto shard = contention_.of(object);
+  auto* entry = shard->find(object);
   if (entry == nullptr) {
     if (shard->is_full()) {
       // Not all objects say when they are gone (futures do not): the one that was waited for least
@@ -155,22 +185,30 @@ void registry::count_wait(const watch::subject& on, bool again) noexcept {
       if (least == nullptr) return leave_out();
       shard->erase(*least);
     }
-    entry = shard->add(on.object);
+    entry = shard->add(object);
     entry->type = on.type;
+    if (object != on.object) entry->actor = on.whom;
+    entry->life = static_cast<std::uint16_t>(numbers_.fetch_add(1, relaxed));
   }
   ++(again ? entry->in_vain : entry->waits);
   ++entry->waiting;
   entry->waiting_most = std::max(entry->waiting_most, entry->waiting);
+  noted.counter = static_cast<std::uint32_t>(contention_.place_of(shard, *entry));
+  noted.life = entry->life;
+  w.shard = noted.word();
 }
 
-void registry::count_end(const watch::wait_record& w, const watch::subject& on) noexcept {
+void registry::count_end(const watch::wait_record& w) noexcept {
+  const auto noted = record_word::of(w);
+  if (noted.counter == record_word::none) return;
   const auto ended = now();
-  const auto shard = contention_.of(on.object);
-  auto* const entry = shard->find(on.object);
-  if (entry == nullptr) return;  // the object is gone, or inspect was turned off in between
-  if (entry->waiting > 0) --entry->waiting;
-  entry->waited += std::max(ended - w.again_since, time_point::duration(0));
-  entry->longest = std::max(entry->longest, std::chrono::nanoseconds(ended - w.since));
+  const auto shard = contention_.with(noted.counter);
+  auto& entry = contention_.entry_at(shard, noted.counter);
+  // The object is gone, or inspect was turned off in between.
+  if (entry.object == nullptr || entry.life != noted.life) return;
+  if (entry.waiting > 0) --entry.waiting;
+  entry.waited += std::max(ended - w.again_since, time_point::duration(0));
+  entry.longest = std::max(entry.longest, std::chrono::nanoseconds(ended - w.since));
 }
 
 namespace {

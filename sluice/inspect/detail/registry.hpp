@@ -58,8 +58,10 @@ struct seen_uses {
 };
 
 struct seen_contention {
-  const void* object = nullptr;
+  const void* object = nullptr;  // of an actor: the key of its party
+  watch::party actor{};
   const char* type = "";
+  std::uint16_t life = 0;  // tells it from others that were in its place
   std::uint64_t waits = 0;
   std::uint64_t in_vain = 0;  // woken, and somebody else had been faster
   std::chrono::nanoseconds waited{0};
@@ -120,8 +122,8 @@ class registry final : public watch::observer {
   enum class known_as : std::uint8_t { anything, semaphore };
   void mark_signal(const void* object, known_as what) noexcept;
   void is_semaphore(const void* object) noexcept;  // if it is marked, it is no promise
-  void count_wait(const watch::subject& on, bool again) noexcept;
-  void count_end(const watch::wait_record& w, const watch::subject& on) noexcept;
+  void count_wait(watch::wait_record& w, bool again) noexcept;
+  void count_end(const watch::wait_record& w) noexcept;
   void leave_out() noexcept { left_out_.fetch_add(1, relaxed); }
 
   atomic<bool> on_{false};
