@@ -14,10 +14,15 @@ namespace {
 using watch::party;
 using watch::served_by;
 
+// Whether it can end whoever is stuck.
+bool has_an_end(const wait_info& w) {
+  return w.has_deadline || w.can_be_stopped || w.ends_by_itself;
+}
+
 // Whether its end depends on nothing but those who are known to have it. Who uses a queue or
 // channel is a sample, and who is asked may leave the answer to another.
 bool is_known_through(const wait_info& w) {
-  return !w.has_deadline && !w.can_be_stopped && std::ranges::all_of(w.on, [](const auto& o) {
+  return !has_an_end(w) && std::ranges::all_of(w.on, [](const auto& o) {
     return (o.by == served_by::holders || o.by == served_by::one) && !o.others_could;
   });
 }
@@ -173,8 +178,7 @@ std::vector<wait_info> still_in(std::vector<wait_info> before, const std::vector
 }  // namespace
 
 bool deadlock::ends_by_itself() const noexcept {
-  return std::ranges::any_of(
-      steps, [](const step& s) { return s.wait.has_deadline || s.wait.can_be_stopped; });
+  return std::ranges::any_of(steps, [](const step& s) { return has_an_end(s.wait); });
 }
 
 bool deadlock::is_certain() const noexcept {

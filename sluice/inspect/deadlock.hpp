@@ -62,7 +62,7 @@ struct deadlock {
   };
   std::vector<step> steps{};
 
-  // True: one of the waits has a deadline or a stop_token, and so can end.
+  // True: one of the waits, or what it is for, has a deadline or a stop_token, and so can end.
   bool ends_by_itself() const noexcept;
   // True: it does exist, and will not end. All its waits, and those of all others who could help,
   // are for locks, permits, room in mailboxes and joins of known runners, and none of them has a

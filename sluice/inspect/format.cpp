@@ -15,8 +15,14 @@ namespace {
 using detail::address_text;
 
 std::string limits_text(const wait_info& w) {
-  if (w.has_deadline) return w.can_be_stopped ? "deadline, stop" : "deadline";
-  return w.can_be_stopped ? "stop" : "";
+  std::string all;
+  const auto add = [&](bool is_so, const char* what) {
+    if (is_so) all += (all.empty() ? "" : ", ") + std::string(what);
+  };
+  add(w.has_deadline, "deadline");
+  add(w.can_be_stopped, "stop");
+  add(w.ends_by_itself, "ends by itself");
+  return all;
 }
 
 std::string wants_text(const object_info& o) {
@@ -263,7 +269,8 @@ std::string to_json(const std::vector<wait_info>& waits) {
            member("who", party_json(w.who)) + ',' +
            member("waited_ns", std::to_string(w.time.count())) + ',' +
            member("has_deadline", w.has_deadline ? "true" : "false") + ',' +
-           member("can_be_stopped", w.can_be_stopped ? "true" : "false");
+           member("can_be_stopped", w.can_be_stopped ? "true" : "false") + ',' +
+           member("ends_by_itself", w.ends_by_itself ? "true" : "false");
     if (w.at) all += ',' + member("at", quoted(to_string(*w.at)));
     all += ',' + quoted("on") + ":[";
     for (const auto& o : w.on) all += (&o == &w.on.front() ? "" : ",") + object_json(o);

@@ -33,16 +33,29 @@ TEST(format_test, TextHasARowForEachWait) {
             "   actor 1 (a \"quoted\") pops\n");
 }
 
+TEST(format_test, AllLimitsAreNamed) {
+  wait_info w{.number = 1, .time = 1s, .ends_by_itself = true};
+  w.on.push_back({.type = "future", .wants = "get"});
+  EXPECT_NE(inspect::to_text({w}).find("1.0 s  ends by itself  -"), std::string::npos);
+  EXPECT_NE(inspect::to_json({w}).find(R"("has_deadline":false,"can_be_stopped":false,)"
+                                       R"("ends_by_itself":true)"),
+            std::string::npos);
+  w.has_deadline = w.can_be_stopped = true;
+  EXPECT_NE(inspect::to_text({w}).find("deadline, stop, ends by itself"), std::string::npos);
+}
+
 TEST(format_test, JsonIsWhatAProgramReads) {
   const std::string expected =
       R"j([{"number":1,"who":{"kind":"actor","id":1,"name":"a \"quoted\""},)j"
       R"j("waited_ns":1500000,"has_deadline":false,"can_be_stopped":false,)j"
+      R"j("ends_by_itself":false,)j"
       R"j("on":[{"type":"mutex","name":"ledger","address":"(nil)","wants":"lock",)j"
       R"j("could_be_ended_by":[{"who":{"kind":"actor","id":2,"name":"b"},"how":"holds",)j"
       R"j("held_ns":2000000000}]}]},)j"
       "\n"
       R"j({"number":2,"who":{"kind":"actor","id":2,"name":"b"},"waited_ns":12000000000,)j"
-      R"j("has_deadline":true,"can_be_stopped":false,"on":[{"type":"bounded_queue",)j"
+      R"j("has_deadline":true,"can_be_stopped":false,"ends_by_itself":false,)j"
+      R"j("on":[{"type":"bounded_queue",)j"
       R"j("name":"emails","address":"(nil)","wants":"push","capacity":8,)j"
       R"j("could_be_ended_by":[{"who":{"kind":"actor","id":1,"name":"a \"quoted\""},)j"
       R"j("how":"pops"}]}]}])j"

@@ -6,6 +6,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/future/async.hpp"
+#include "sluice/future/future_error.hpp"
 #include "sluice/future/promise.hpp"
 #include "sluice/future/shared_future.hpp"
 #include "sluice/inspect/deadlock.hpp"
@@ -131,7 +132,33 @@ TEST_F(future_deadlock_test, OfATimeoutEndsByItself) {
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"ann", "bob"}));
   for (const auto& s : found.steps) {
-    EXPECT_EQ(s.wait.has_deadline, s.object.type == "future") << found.text();
+    EXPECT_EQ(s.wait.ends_by_itself, s.object.type == "future") << found.text();
+    EXPECT_FALSE(s.wait.has_deadline) << found.text();
+  }
+}
+
+// Nothing but the future's own stop can end it: neither wait has a limit.
+TEST_F(future_deadlock_test, OfAFutureWithAStopOfItsOwnEndsByItself) {
+  mutex m(named("m"));
+  promise<int> p;
+  auto stoppable = p.get_future().with_stop(token());
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    p.made_by(watch::party::this_thread());
+    both_.arrive_and_wait();
+    const std::lock_guard hold(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    EXPECT_THROW((void)stoppable.get(), future_error);
+  });
+  const auto found = the_deadlock();
+  EXPECT_TRUE(found.ends_by_itself());
+  EXPECT_FALSE(found.is_certain());
+  for (const auto& s : found.steps) {
+    EXPECT_EQ(s.wait.ends_by_itself, s.object.type == "future") << found.text();
+    EXPECT_FALSE(s.wait.has_deadline || s.wait.can_be_stopped) << found.text();
   }
 }
 

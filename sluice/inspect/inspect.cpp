@@ -93,7 +93,7 @@ class view {
       info.at = w.at;
       for (const auto& s : w.on) {
         info.on.push_back(describe(s));
-        info.has_deadline = info.has_deadline || s.ends_in_time;
+        info.ends_by_itself = info.ends_by_itself || s.ends_in_time;
       }
       for (const auto& p : w.holds_up) info.holds_up.push_back(names_.of(p));
     }

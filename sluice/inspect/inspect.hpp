@@ -115,8 +115,10 @@ struct wait_info {
   party_info who{};
   std::vector<object_info> on{};  // one; for a select, all of which any ends it
   std::chrono::nanoseconds time{0};
-  bool has_deadline = false;
-  bool can_be_stopped = false;
+  bool has_deadline = false;    // the wait itself
+  bool can_be_stopped = false;  // the same
+  // What is waited for ends by a timer or a stop of its own (with_timeout, with_stop).
+  bool ends_by_itself = false;
   std::optional<call_place> at{};
   // Who cannot go on either before it ends: the thread that an actor runs on, and others whose work
   // that thread is in the middle of.

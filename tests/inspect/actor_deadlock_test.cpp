@@ -203,7 +203,8 @@ TEST_F(actor_deadlock_test, WithATimeoutOfTheAskEndsByItself) {
     }
   });
   const auto found = the_deadlock();
-  EXPECT_TRUE(found.steps.at(0).wait.has_deadline);
+  EXPECT_TRUE(found.steps.at(0).wait.ends_by_itself);
+  EXPECT_FALSE(found.steps.at(0).wait.has_deadline);
   EXPECT_TRUE(found.ends_by_itself());
 }
 
