@@ -126,6 +126,10 @@ std::string party_json(const party_info& p) {
   if (p.id.what() == watch::party::kind::thread) {
     all += ',' + member("number", std::to_string(p.id.thread_number())) + ',' +
            member("tid", std::to_string(p.id.kernel_thread()));
+  } else if (p.id.what() == watch::party::kind::actor) {
+    // Apart: as one number they are more than a reader of JSON takes without rounding.
+    all += ',' + member("number", std::to_string(p.id.actor_number())) + ',' +
+           member("system", std::to_string(p.id.id() / watch::party::actor(0, 1).id()));
   } else {
     all += ',' + member("id", std::to_string(p.id.id()));
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 namespace sluice::testing {
@@ -46,21 +47,38 @@ TEST(format_test, AllLimitsAreNamed) {
 
 TEST(format_test, JsonIsWhatAProgramReads) {
   const std::string expected =
-      R"j([{"number":1,"who":{"kind":"actor","id":1,"name":"a \"quoted\""},)j"
+      R"j([{"number":1,"who":{"kind":"actor","number":1,"system":0,"name":"a \"quoted\""},)j"
       R"j("waited_ns":1500000,"has_deadline":false,"can_be_stopped":false,)j"
       R"j("ends_by_itself":false,)j"
       R"j("on":[{"type":"mutex","name":"ledger","address":"(nil)","wants":"lock",)j"
-      R"j("could_be_ended_by":[{"who":{"kind":"actor","id":2,"name":"b"},"how":"holds",)j"
+      R"j("could_be_ended_by":[{"who":{"kind":"actor","number":2,"system":0,"name":"b"},)j"
+      R"j("how":"holds",)j"
       R"j("held_ns":2000000000}]}]},)j"
       "\n"
-      R"j({"number":2,"who":{"kind":"actor","id":2,"name":"b"},"waited_ns":12000000000,)j"
+      R"j({"number":2,"who":{"kind":"actor","number":2,"system":0,"name":"b"},)j"
+      R"j("waited_ns":12000000000,)j"
       R"j("has_deadline":true,"can_be_stopped":false,"ends_by_itself":false,)j"
       R"j("on":[{"type":"bounded_queue",)j"
       R"j("name":"emails","address":"(nil)","wants":"push","capacity":8,)j"
-      R"j("could_be_ended_by":[{"who":{"kind":"actor","id":1,"name":"a \"quoted\""},)j"
+      R"j("could_be_ended_by":[{"who":{"kind":"actor","number":1,"system":0,)j"
+      R"j("name":"a \"quoted\""},)j"
       R"j("how":"pops"}]}]}])j"
       "\n";
   EXPECT_EQ(inspect::to_json(two_waits()), expected);
+}
+
+// A double, which is what most readers of JSON have, is exact up to 2^53.
+TEST(format_test, TheNumberOfAnActorAndOfItsSystemAreApart) {
+  const auto last = (std::uint64_t{1} << 44) - 1;
+  wait_info w{.number = 1, .who = {watch::party::actor(7, 60'000), "far"}, .time = 1s};
+  w.holds_up.push_back({watch::party::actor(last, 65'535), "last"});
+  const auto json = inspect::to_json({w});
+  EXPECT_NE(json.find(R"({"kind":"actor","number":7,"system":60000,"name":"far"})"),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find(R"("number":17592186044415,"system":65535,"name":"last")"), std::string::npos)
+      << json;
+  EXPECT_NE(inspect::to_text({w}).find("actor 7 (far)"), std::string::npos);
 }
 
 TEST(format_test, DotIsAGraphOfWhoWaitsForWhom) {
