@@ -26,13 +26,14 @@
 #include "sluice/actor/detail/handler_run.hpp"
 #include "sluice/future/future.hpp"
 #include "sluice/future/task.hpp"
+#include "sluice/sync/call_place.hpp"
 
 namespace sluice {
 
 namespace detail {
 
 template <class T, class Awaited>
-task<T> await_letting_in(Awaited what) {
+task<T> await_letting_in(Awaited what, call_place at) {
   handler_sink* const sink = co_await own_sink_query();
   check(sink != nullptr, "sluice::letting_others_in", "to be in a handler that is a coroutine");
   sink->begin_letting_in();
@@ -43,7 +44,7 @@ task<T> await_letting_in(Awaited what) {
     } catch (...) {
       error = std::current_exception();
     }
-    co_await floor_wait(*sink);
+    co_await floor_wait(*sink, at);
     if (error != nullptr) std::rethrow_exception(error);
   } else {
     std::optional<T> result;
@@ -52,7 +53,7 @@ task<T> await_letting_in(Awaited what) {
     } catch (...) {
       error = std::current_exception();
     }
-    co_await floor_wait(*sink);
+    co_await floor_wait(*sink, at);
     if (error != nullptr) std::rethrow_exception(error);
     co_return *std::move(result);
   }
@@ -61,12 +62,12 @@ task<T> await_letting_in(Awaited what) {
 }  // namespace detail
 
 template <class T>
-task<T> letting_others_in(task<T> what) {
-  return detail::await_letting_in<T>(std::move(what));
+task<T> letting_others_in(task<T> what, call_place at = {}) {
+  return detail::await_letting_in<T>(std::move(what), at);
 }
 template <class T>
-task<T> letting_others_in(future<T> what) {
-  return detail::await_letting_in<T>(std::move(what));
+task<T> letting_others_in(future<T> what, call_place at = {}) {
+  return detail::await_letting_in<T>(std::move(what), at);
 }
 
 }  // namespace sluice

@@ -10,7 +10,8 @@
 // full queue by any who was seen to take from it; a channel without a buffer by any who was seen at
 // its other end; a join by all whose end it waits for; room in a mailbox by its actor, and an
 // answer by the actor that has the request. An actor is stuck when its handler is, be it blocked or
-// suspended, unless that lets others in; and a thread when the actor is in whose turn it is. A
+// suspended, unless that lets others in; a handler that has let others in, and wants its actor for
+// itself again, when its actor is; and a thread when the actor is in whose turn it is. A
 // select is stuck when all of its cases are, a future of several when all of those are.
 // Nobody known who could end a wait means that anybody could: events, conditions, and consumers of
 // an empty queue are idle, not stuck.
@@ -36,8 +37,7 @@
 // cannot grow, if inspect was on when it was made. Listed, but not part of a circle, because nobody
 // is known who could end it: a push into a router, a join of a fork, of a work_stealing_pool or of
 // a strand, a when_all of tasks, or of futures of which some are done, a function in the line of a
-// strand, limiters, batchers and bulkheads, a place for a keyed actor. Not listed: a handler that
-// waits to have its actor for itself again, after it has let others in.
+// strand, limiters, batchers and bulkheads, a place for a keyed actor.
 //
 //     for (const auto& d : inspect::find_deadlocks()) std::cerr << d.text();
 

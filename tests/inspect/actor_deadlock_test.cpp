@@ -185,6 +185,31 @@ TEST_F(actor_deadlock_test, ThroughALockThatAHandlerHasTakenElsewhereIsNotCertai
   EXPECT_TRUE(through.wait_within({deadline::after(30s), {}}));
 }
 
+// One has the lock and wants to go on, the other keeps it out and wants the lock.
+TEST_F(actor_deadlock_test, OfTwoHandlersOfOneActor) {
+  mutex ledger(named("ledger"));
+  event go;
+  const auto take = [&]() -> task<std::unique_lock<mutex>> {
+    auto hold = co_await ledger.async_lock();
+    (void)co_await go.async_wait();
+    co_return *std::move(hold);
+  };
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  have_await(x, [&]() -> task<> { const auto hold = co_await letting_others_in(take()); });
+  until_waited_for(&go);
+  have_await(x, [&]() -> task<> { (void)co_await ledger.async_lock(); });
+  until_waited_for(&ledger);
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  go.set();
+  const auto found = the_deadlock();
+  EXPECT_EQ(found.steps.size(), 2U);
+  EXPECT_EQ(objects(found), (names{"mutex ledger", "actor x"}));
+  EXPECT_TRUE(says(found, "waits to go on in actor x")) << found.text();
+  EXPECT_TRUE(says(found, "which actor 1 (x) is on another message")) << found.text();
+  EXPECT_FALSE(found.is_certain());
+}
+
 TEST_F(actor_deadlock_test, OfOneThatBlocksForItsOwnAnswer) {
   const auto x = hire("x");
   const ending at_the_end{*this};

@@ -158,6 +158,36 @@ TEST_F(actors_test, OneThatLetsOthersInWhileItAwaitsSomethingElseDoesNotWait) {
   other.set();
 }
 
+TEST_F(actors_test, AHandlerThatWantsToGoOnWhileAnotherIsNotDoneIsListed) {
+  event go;
+  event other;
+  const auto desk = hire("desk");
+  const auto waiting = [](event& e) -> task<> { (void)co_await e.async_wait(); };
+  const ending at_the_end{*this};
+  have_await(desk, [&]() -> task<> { co_await letting_others_in(waiting(go)); });
+  const auto placed = __LINE__ - 1;
+  until_waited_for(&go);
+  have_await(desk, [&]() -> task<> { (void)co_await other.async_wait(); });
+  until_waited_for(&other);
+  go.set();
+  std::vector<inspect::wait_info> found;
+  eventually([&] {
+    found = inspect::waits();
+    std::erase_if(found, [](const auto& w) { return w.on.at(0).wants != "go on in"; });
+    return found.size() == 1;
+  });
+  EXPECT_EQ(found[0].who.id.what(), watch::party::kind::coroutine);
+  EXPECT_EQ(found[0].on[0].text(), "actor desk");
+  ASSERT_EQ(found[0].on[0].servers.size(), 1U);
+  EXPECT_EQ(found[0].on[0].servers[0].who.text(), "actor 1 (desk)");
+  EXPECT_TRUE(ends_with(inspect::to_string(found[0].at.value()),
+                        "actors_test.cpp:" + std::to_string(placed)));
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  other.set();
+  EXPECT_EQ(desk.ask(query{}).get(), 1);
+  EXPECT_TRUE(inspect::waits().empty());
+}
+
 TEST_F(actors_test, ASuspendedHandlerThatKeepsOthersOutIsItsActor) {
   event go;
   const auto desk = hire("desk");

@@ -99,9 +99,11 @@ class own_sink_query {
 };
 
 // co_await has the floor again, unless others are still let in from elsewhere in the handler.
-class floor_wait final : private work {
+// While it waits for that, whoever watches knows of it.
+class floor_wait final : private work, private waiter {
  public:
-  explicit floor_wait(handler_sink& s) noexcept : sink_(s) {}
+  floor_wait(handler_sink& s, call_place at) noexcept
+      : waiter(&is_run_instead, false), sink_(s), limits_(at) {}
   bool await_ready() noexcept {
     if (!sink_.end_letting_in()) return true;
     if (sink_.of.is_held()) return false;
@@ -109,20 +111,43 @@ class floor_wait final : private work {
     sink_.go_on();
     return true;
   }
-  void await_suspend(std::coroutine_handle<> waiting) {
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> waiting) {
     waiting_ = waiting;
+    if (watch::is_on()) [[unlikely]]
+      tell(watch::party_of(waiting));
     sink_.of.wait_for_floor(*this);
   }
   void await_resume() const noexcept {}
 
+  // Who has the floor may let others in from another part of it.
+  watch::subject about() const noexcept {
+    return {.object = &sink_.of,
+            .type = "sluice::actor",
+            .wants = "go on in",
+            .by = watch::served_by::one,
+            .others_could = true,
+            .whom = sink_.of.as_party(),
+            .how = "is on another message"};
+  }
+
  private:
+  void tell(watch::party who) noexcept {
+    const bool waits = commit();
+    check(waits, "sluice::actor", "a wait for the floor without limits");
+    told_.begin(*this, *this, limits_, who, &sink_);
+  }
   void run() noexcept override {
+    told_.end();
     sink_.go_on();
     waiting_.resume();
   }
+  static void is_run_instead(waiter&) noexcept {}
 
   handler_sink& sink_;
   std::coroutine_handle<> waiting_;
+  const wait_limits limits_;
+  watch::wait_record told_;
 };
 
 // What has been thrown is the actor's failure, unless it is only that it was asked to stop.
