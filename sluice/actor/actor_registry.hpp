@@ -32,6 +32,7 @@
 #include "sluice/actor/detail/named_cells.hpp"
 #include "sluice/actor/ref.hpp"
 #include "sluice/base/outcome.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/wait.hpp"
 
 namespace sluice {
@@ -60,6 +61,7 @@ class actor_registry {
 
  public:
   actor_registry() : names_(std::make_shared<detail::named_cells>()) {}
+  explicit actor_registry(named as) : actor_registry() { watch::set_name(names_.get(), as.name()); }
   actor_registry(const actor_registry&) = delete;
   actor_registry& operator=(const actor_registry&) = delete;
   ~actor_registry() {

@@ -11,6 +11,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/base/this_thread.hpp"
 #include "sluice/executor/fork.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice {
 
@@ -81,6 +82,7 @@ work_stealing_pool::work_stealing_pool(options o)
              .make_thread = std::move(o.make_thread)}) {
   check_named(o.threads > 0, "sluice::work_stealing_pool", intake_.name().c_str(),
               "at least one thread");
+  if (!intake_.name().empty()) watch::set_name(&crew_.ended(), intake_.name());
   try {
     crew_.start([this](steal_worker& self) { serve(self); });
   } catch (...) {
@@ -277,8 +279,7 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) no
   }
 }
 
-void work_stealing_pool::help(steal_worker& self, detail::fork_base& child,
-                              work* popped) noexcept {
+void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work* popped) noexcept {
   tell_of_helping();
   if (popped != nullptr) {
     self.executed.increment();
@@ -383,7 +384,11 @@ work_stealing_pool::stats_type work_stealing_pool::stats() const {
   return all;
 }
 
-void detail::steal_worker::falls_asleep() noexcept { pool.falls_asleep(*this); }
-void detail::steal_worker::woke_up() noexcept { pool.woke_up(); }
+void detail::steal_worker::falls_asleep() noexcept {
+  pool.falls_asleep(*this);
+}
+void detail::steal_worker::woke_up() noexcept {
+  pool.woke_up();
+}
 
 }  // namespace sluice

@@ -48,6 +48,7 @@
 #include "sluice/base/work.hpp"
 #include "sluice/executor/executor.hpp"
 #include "sluice/queue/ring_store.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 #include "sluice/sync/wait_calls.hpp"
@@ -57,12 +58,12 @@ namespace sluice {
 
 template <class T>
 struct batcher_options {
-  std::size_t size = 100;                                       // the most items of a batch
+  std::size_t size = 100;                                         // the most items of a batch
   std::chrono::nanoseconds wait = std::chrono::milliseconds(10);  // the longest its first waits
-  std::size_t capacity = 0;  // items inside; 0: ten batches
+  std::size_t capacity = 0;                                       // items inside; 0: ten batches
   sluice::overflow overflow = sluice::overflow::block;
   std::string name = "batcher";
-  sluice::clock* clock = nullptr;  // null: the real one; outlives the batcher
+  sluice::clock* clock = nullptr;                      // null: the real one; outlives the batcher
   std::function<void(T&&)> on_drop{};                  // sees what a policy dropped
   std::function<void(std::exception_ptr)> on_error{};  // sees what a handler threw
 };
@@ -133,13 +134,9 @@ class batcher final : private work {
   outcome<batch> try_take_for(std::chrono::duration<Rep, Period> limit, std::stop_token stop = {}) {
     return take_within({deadline::after(limit), std::move(stop)});
   }
-  outcome<batch> take_within(const wait_limits& limits) {
-    return block_on(take_op(*this), limits);
-  }
+  outcome<batch> take_within(const wait_limits& limits) { return block_on(take_op(*this), limits); }
   // co_await gives an outcome<std::vector<T>>.
-  auto async_take(wait_limits limits = {}) {
-    return awaitable<take_op>(std::move(limits), *this);
-  }
+  auto async_take(wait_limits limits = {}) { return awaitable<take_op>(std::move(limits), *this); }
 
   void flush();  // what is inside now is due now
   bool close();  // false: it was closed already

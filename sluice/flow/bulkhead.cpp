@@ -8,6 +8,7 @@ namespace sluice {
 bulkhead::bulkhead(options o) : options_(std::move(o)) {
   check_named(options_.active_max > 0, "sluice::bulkhead", options_.name.c_str(),
               "an active_max of at least 1");
+  if (!options_.name.empty()) watch::set_name(this, options_.name);
 }
 
 bulkhead::~bulkhead() {
@@ -16,6 +17,7 @@ bulkhead::~bulkhead() {
               "no waiters at its destruction");
   check_named(active_ == 0, "sluice::bulkhead", options_.name.c_str(),
               "nobody inside at its destruction");
+  watch::gone(this);
 }
 
 bool bulkhead::take() noexcept {
@@ -26,7 +28,13 @@ bool bulkhead::take() noexcept {
   return true;
 }
 
+void bulkhead::tell_entered(watch::party who, const call_place& at) const noexcept {
+  watch::took(
+      {.object = this, .type = type_name, .how = watch::held_as::permits, .by = who, .at = at});
+}
+
 void bulkhead::leave() noexcept {
+  watch::gave(this);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   auto* const next = claim_front(waiters_);
@@ -39,11 +47,17 @@ void bulkhead::leave() noexcept {
   wakes.add(*next->who);
 }
 
-outcome<bulkhead::permit> bulkhead::try_enter() {
-  const std::lock_guard hold(guard_);
-  if (take()) return permit(*this);
-  ++stats_.refused;
-  return status::full;
+outcome<bulkhead::permit> bulkhead::try_enter(call_place at) {
+  {
+    const std::lock_guard hold(guard_);
+    if (!take()) {
+      ++stats_.refused;
+      return status::full;
+    }
+  }
+  if (watch::is_on()) [[unlikely]]
+    tell_entered(watch::party::current(), at);
+  return permit(*this);
 }
 
 std::size_t bulkhead::active() const noexcept {

@@ -34,6 +34,7 @@
 #include "sluice/flow/detail/call_kind.hpp"
 #include "sluice/flow/refused_error.hpp"
 #include "sluice/future/promise.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -89,7 +90,7 @@ class bulkhead {
   outcome<permit> enter() { return enter_within({}); }
   outcome<permit> enter(std::stop_token stop) { return enter_within({{}, std::move(stop)}); }
   // Never waits: full when all places are taken, or somebody waits.
-  outcome<permit> try_enter();
+  outcome<permit> try_enter(call_place at = {});
   template <class Rep, class Period>
   outcome<permit> try_enter_for(std::chrono::duration<Rep, Period> wait,
                                 std::stop_token stop = {}) {
@@ -100,7 +101,12 @@ class bulkhead {
                                   std::stop_token stop = {}) {
     return enter_within({deadline::at(when), std::move(stop)});
   }
-  outcome<permit> enter_within(const wait_limits& limits) { return block_on(op(*this), limits); }
+  outcome<permit> enter_within(const wait_limits& limits) {
+    auto entered = block_on(op(*this), limits);
+    if (entered && watch::is_on()) [[unlikely]]
+      tell_entered(watch::party::current(), limits.at);
+    return entered;
+  }
   // co_await gives an outcome<permit>.
   auto async_enter(wait_limits limits = {}) { return awaitable<op>(std::move(limits), *this); }
 
@@ -133,6 +139,16 @@ class bulkhead {
       if (full_) return status::full;
       return permit(bulkhead_);
     }
+    watch::subject about() const noexcept {
+      return {.object = &bulkhead_,
+              .type = type_name,
+              .wants = "enter",
+              .by = watch::served_by::holders,
+              .capacity = bulkhead_.options_.active_max};
+    }
+    void taken_by(watch::party who, const call_place& at) const noexcept {
+      if (!full_) bulkhead_.tell_entered(who, at);
+    }
 
    private:
     bulkhead& bulkhead_;
@@ -140,8 +156,11 @@ class bulkhead {
     bool full_ = false;
   };
 
+  static constexpr const char* type_name = "sluice::bulkhead";
+
   bool take() noexcept;  // guard_ held
   void leave() noexcept;
+  void tell_entered(watch::party who, const call_place& at) const noexcept;
   permit enter_or_throw(outcome<permit> entered) const;
   refused_error refusal(status why) const;
   template <class T, class F>

@@ -28,6 +28,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "sluice/base/work.hpp"
 #include "sluice/flow/rate_limiter.hpp"
 #include "sluice/sync/mutex.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice {
 
@@ -43,6 +45,7 @@ struct keyed_rate_limiter_options {
   std::int64_t burst = 1;
   std::size_t keys_max = 0;        // at least 1
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the limiter
+  std::string name{};              // what reports call it; empty: none
 };
 
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
@@ -55,12 +58,15 @@ class keyed_rate_limiter {
   using count_type = rate_limiter::count_type;
 
   explicit keyed_rate_limiter(options o)
-      : options_(o), clock_(o.clock != nullptr ? *o.clock : real_clock()) {
-    check(o.keys_max > 0, "sluice::keyed_rate_limiter", "room for at least one key");
-    (void)detail::token_bucket(o.rate, o.burst, -1, clock_.now());  // says what is wrong with them
+      : options_(std::move(o)), clock_(options_.clock != nullptr ? *options_.clock : real_clock()) {
+    check(options_.keys_max > 0, "sluice::keyed_rate_limiter", "room for at least one key");
+    // Says what is wrong with them.
+    (void)detail::token_bucket(options_.rate, options_.burst, -1, clock_.now());
+    if (!options_.name.empty()) watch::set_name(this, options_.name);
   }
   keyed_rate_limiter(const keyed_rate_limiter&) = delete;
   keyed_rate_limiter& operator=(const keyed_rate_limiter&) = delete;
+  ~keyed_rate_limiter() { watch::gone(this); }
 
   status acquire(const Key& key, count_type n = 1) { return acquire_within(key, n, {}); }
   status acquire(const Key& key, std::stop_token stop, count_type n = 1) {
@@ -141,6 +147,7 @@ class keyed_rate_limiter {
     ~pin() {
       if (entry_ != nullptr) in_.leave(*entry_);
     }
+    const keyed_rate_limiter& in() const noexcept { return in_; }
     rate_limiter* bucket() const noexcept { return entry_ != nullptr ? &entry_->limiter : nullptr; }
 
    private:
@@ -163,6 +170,12 @@ class keyed_rate_limiter {
     status result(status ended) const noexcept {
       if (!inner_) return ended ? status(status::full) : ended;
       return inner_->result(ended);
+    }
+    watch::subject about() const noexcept {
+      auto bucket = inner_->about();
+      bucket.object = &pin_.in();
+      bucket.type = "sluice::keyed_rate_limiter";
+      return bucket;
     }
 
    private:

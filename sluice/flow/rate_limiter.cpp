@@ -9,12 +9,15 @@ namespace sluice {
 rate_limiter::rate_limiter(options o)
     : clock_(o.clock != nullptr ? *o.clock : real_clock()),
       bucket_(o.rate, o.burst, o.initial, clock_.now()),
-      alarm_(new wake_timer([this](wake_batch& wakes) { due(wakes); })) {}
+      alarm_(new wake_timer([this](wake_batch& wakes) { due(wakes); })) {
+  if (!o.name.empty()) watch::set_name(this, o.name);
+}
 
 rate_limiter::~rate_limiter() {
   alarm_->leave(clock_);
   const std::lock_guard hold(guard_);  // a call that is over may still be about to let go of it
   check(waiters_.empty(), "sluice::rate_limiter", "no waiters at its destruction");
+  watch::gone(this);
 }
 
 // ---- under the guard

@@ -30,11 +30,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "sluice/base/clock.hpp"
 #include "sluice/flow/detail/token_bucket.hpp"
 #include "sluice/flow/rate.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 #include "sluice/sync/wake_timer.hpp"
@@ -46,6 +48,7 @@ struct rate_limiter_options {
   std::int64_t burst = 1;          // at least 1
   std::int64_t initial = -1;       // tokens inside at the start; -1: a full burst
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the limiter
+  std::string name{};              // what reports call it; empty: none
 };
 
 struct rate_limiter_stats {
@@ -128,6 +131,12 @@ class rate_limiter {
     }
 
     bool refused() const noexcept { return node_.refused; }
+    watch::subject about() const noexcept {
+      return {.object = &limiter_,
+              .type = "sluice::rate_limiter",
+              .wants = "acquire",
+              .ends_in_time = limiter_.rate().count > 0};
+    }
 
    private:
     friend class rate_limiter;

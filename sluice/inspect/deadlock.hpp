@@ -6,13 +6,14 @@
 // `find_deadlocks` searches once; a `watchdog` does it again and again (watchdog.hpp).
 //
 // Who is stuck: one that waits for something that only those can give who are stuck as well. A lock
-// is given by who holds it, a shared one by all who hold it; permits by any who has some; room in a
-// full queue by any who was seen to take from it; a channel without a buffer by any who was seen at
-// its other end; a join by all whose end it waits for; room in a mailbox by its actor, and an
-// answer by the actor that has the request. An actor is stuck when its handler is, be it blocked or
-// suspended, unless that lets others in; a handler that has let others in, and wants its actor for
-// itself again, when its actor is; and a thread when the actor is in whose turn it is. A
-// select is stuck when all of its cases are, a future of several when all of those are.
+// is given by who holds it, a shared one by all who hold it; permits, and places in a bulkhead, by
+// any who has some; room in a full queue by any who was seen to take from it; a channel without a
+// buffer by any who was seen at its other end; a join by all whose end it waits for; room in a
+// mailbox by its actor, and an answer by the actor that has the request. An actor is stuck when its
+// handler is, be it blocked or suspended, unless that lets others in; a handler that has let others
+// in, and wants its actor for itself again, when its actor is; and a thread when the actor is in
+// whose turn it is. A select is stuck when all of its cases are, a future of several when all of
+// those are.
 // Nobody known who could end a wait means that anybody could: events, conditions, and consumers of
 // an empty queue are idle, not stuck.
 //
@@ -37,7 +38,7 @@
 // cannot grow, if inspect was on when it was made. Listed, but not part of a circle, because nobody
 // is known who could end it: a push into a router, a join of a fork, of a work_stealing_pool or of
 // a strand, a when_all of tasks, or of futures of which some are done, a function in the line of a
-// strand, limiters, batchers and bulkheads, a place for a keyed actor.
+// strand, limiters, a place for a keyed actor.
 //
 //     for (const auto& d : inspect::find_deadlocks()) std::cerr << d.text();
 

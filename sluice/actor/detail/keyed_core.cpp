@@ -8,6 +8,7 @@
 #include "sluice/actor/detail/cell_extra.hpp"
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/base/check.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice::detail {
 
@@ -53,9 +54,13 @@ keyed_core::keyed_core(system_core& system, keyed_options o)
   check(live_limit_ >= options_.live_max, "sluice::keyed_actors",
         "a live_limit that is not below live_max");
   check(options_.idle.count() >= 0, "sluice::keyed_actors", "an idle time that is not negative");
+  watch::set_name(this, options_.type);
+  watch::set_name(&room_, "places for " + options_.type);
 }
 
-keyed_core::~keyed_core() = default;
+keyed_core::~keyed_core() {
+  watch::gone(this);
+}
 
 void keyed_core::open() {
   auto* const made = new parent_cell(system_, weak_from_this(), options_);

@@ -194,6 +194,10 @@ cell_ptr keyed_life::take() {
   return core_->successor(*this);
 }
 
+const void* keyed_life::of() const noexcept {
+  return core_.get();
+}
+
 void keyed_life::done() noexcept {
   core_->give_place_back();
 }

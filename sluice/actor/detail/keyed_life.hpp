@@ -53,6 +53,7 @@ class keyed_life : private list_hook, public place_line {
   void retract(wait_node& at) noexcept override;
   cell_ptr take() override;
   void done() noexcept override;
+  const void* of() const noexcept override;
 
   // ---- in the actor's turn
   future<void> save_now();

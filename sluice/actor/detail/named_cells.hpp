@@ -14,12 +14,18 @@
 #include "sluice/actor/detail/cell.hpp"
 #include "sluice/actor/detail/type_mark.hpp"
 #include "sluice/sync/mutex.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/wait.hpp"
 
 namespace sluice::detail {
 
 class named_cells : public std::enable_shared_from_this<named_cells> {
  public:
+  named_cells() = default;
+  named_cells(const named_cells&) = delete;
+  named_cells& operator=(const named_cells&) = delete;
+  ~named_cells() { watch::gone(this); }
+
   // False: the name is taken.
   bool add(std::string name, const cell_ptr& who, type_mark type);
   bool remove(std::string_view name, const cell& who);
@@ -60,6 +66,9 @@ class name_wait {
   bool woken() const noexcept { return true; }
   void retract();
   spin_budget& spin() noexcept { return spin_; }
+  watch::subject about() const noexcept {
+    return {&in_, "sluice::actor_registry", "find a name in"};
+  }
 
  protected:
   cell_ptr take_found() noexcept { return std::move(place_.found); }

@@ -18,6 +18,8 @@ class place_line {
   // Again, if that one has rested before it had the message.
   virtual cell_ptr take() = 0;
   virtual void done() noexcept = 0;
+  // All that have places there, as whoever watches knows them.
+  virtual const void* of() const noexcept = 0;
 
  protected:
   place_line() = default;

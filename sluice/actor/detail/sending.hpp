@@ -76,7 +76,7 @@ class hand_in_op {
   spin_budget& spin() noexcept { return wait_->spin(); }
   watch::subject about() const noexcept {
     if (line_ == nullptr) return wait_->about();
-    return {line_, "sluice::keyed_actors", "have a place"};
+    return {line_->of(), "sluice::keyed_actors", "have a place in"};
   }
   status result(status ended) noexcept {
     if (line_ != nullptr) return ended ? sent_in_place() : ended;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sluice/base/rendezvous.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice::detail {
 namespace {
@@ -43,6 +44,9 @@ router_core::router_core(options o)
   require(per_turn_ > 0, "to handle at least one item a turn");
   require(overflow_ != overflow::caller_runs,
           "a policy other than caller_runs, which is for executors");
+  if (name_.empty()) return;
+  watch::set_name(this, name_);
+  watch::set_name(&ended_, name_);
 }
 
 router_core::~router_core() {
@@ -56,6 +60,7 @@ router_core::~router_core() {
     shared_.clear();
   }
   while (!left.empty()) delete &left.pop_front();
+  watch::gone(this);
 }
 
 router_core::aftermath::~aftermath() {

@@ -37,6 +37,9 @@ batcher<T>::batcher(options o, executor* on, std::function<void(batch)> handler)
   require(overflow_ != overflow::caller_runs,
           "a policy other than caller_runs, which is for executors");
   require(on_ == nullptr || handler_, "a handler to call");
+  if (name_.empty()) return;
+  watch::set_name(this, name_);
+  watch::set_name(&ended_, name_);
 }
 
 template <class T>
@@ -48,6 +51,7 @@ batcher<T>::~batcher() {
               "nobody to wait for a batch at its destruction");
   check_named(producers_.empty(), "sluice::batcher", name_.c_str(),
               "nobody to wait for room at its destruction");
+  watch::gone(this);
 }
 
 // ---- when

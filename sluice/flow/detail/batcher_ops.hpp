@@ -45,6 +45,19 @@ class batcher<T>::push_op {
     ++batcher_.counts_.rejected;
     return node_.result;
   }
+  // Room is made by those who take; of a handler, by whoever runs it.
+  watch::subject about() const noexcept {
+    watch::subject room{.object = &batcher_,
+                        .type = "sluice::batcher",
+                        .wants = "push",
+                        .by = watch::served_by::takers,
+                        .capacity = batcher_.capacity_};
+    if (batcher_.on_ == nullptr) return room;
+    room.by = watch::served_by::one;
+    room.others_could = true;
+    room.whom = watch::party::executor(batcher_.on_);
+    return room;
+  }
 
  private:
   bool locked(std::optional<T>& dropped) {
@@ -68,6 +81,7 @@ class batcher<T>::take_op {
     return batcher_.queued_.load(relaxed) >= batcher_.size_ || batcher_.closed_.load(relaxed);
   }
   bool attempt() {
+    watch::used(&batcher_, watch::side::takes);
     aftermath after(batcher_);
     const std::lock_guard hold(batcher_.guard_);
     return locked(after);
@@ -93,6 +107,7 @@ class batcher<T>::take_op {
     if (!node_.result) return node_.result;
     return std::move(node_.taken);
   }
+  watch::subject about() const noexcept { return {&batcher_, "sluice::batcher", "take"}; }
 
  private:
   bool locked(aftermath& after) {

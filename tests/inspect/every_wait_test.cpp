@@ -1,0 +1,297 @@
+// Every waiting call of the library is listed with the type and the name of what it waits for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <shared_mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sluice/actor/actor_registry.hpp"
+#include "sluice/actor/keyed_actors.hpp"
+#include "sluice/channel/select.hpp"
+#include "sluice/executor/manual_executor.hpp"
+#include "sluice/executor/router.hpp"
+#include "sluice/executor/strand.hpp"
+#include "sluice/executor/thread_pool.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/flow/batcher.hpp"
+#include "sluice/flow/bulkhead.hpp"
+#include "sluice/flow/keyed_rate_limiter.hpp"
+#include "sluice/flow/rate_limiter.hpp"
+#include "sluice/future/promise.hpp"
+#include "sluice/future/shared_future.hpp"
+#include "sluice/future/sync_wait.hpp"
+#include "sluice/future/timers.hpp"
+#include "sluice/inspect/format.hpp"
+#include "sluice/queue/bounded_queue.hpp"
+#include "sluice/queue/delay_queue.hpp"
+#include "sluice/queue/priority_queue.hpp"
+#include "sluice/queue/spsc_ring.hpp"
+#include "sluice/sync/barrier.hpp"
+#include "sluice/sync/condition.hpp"
+#include "sluice/sync/event.hpp"
+#include "sluice/sync/fair_mutex.hpp"
+#include "sluice/sync/latch.hpp"
+#include "sluice/sync/lazy.hpp"
+#include "sluice/sync/mutex.hpp"
+#include "sluice/sync/semaphore.hpp"
+#include "sluice/sync/shared_mutex.hpp"
+#include "tests/inspect/acting.hpp"
+
+namespace sluice::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct greeting {};
+
+class guest : public actor<guest, greeting> {
+ public:
+  void on(greeting) {}
+  bool may_rest() const { return false; }
+};
+
+class every_wait_test : public acting_fixture {
+ protected:
+  // Calls it on a thread of its own, until a wait for this is listed, and stops it.
+  static void lists(const std::string& what, const std::function<void(std::stop_token)>& call) {
+    SCOPED_TRACE(what);
+    std::stop_source stop;
+    std::jthread waits([&] { call(stop.get_token()); });
+    const auto is_it = [&](const inspect::wait_info& w) {
+      return std::ranges::any_of(w.on, [&](const auto& o) { return o.text().starts_with(what); });
+    };
+    std::vector<inspect::wait_info> all;
+    eventually([&] { return std::ranges::any_of(all = inspect::waits(), is_it); }, what.c_str());
+    for (const auto& w : all) {
+      for (const auto& o : w.on) EXPECT_NE(o.type, "something") << inspect::to_text(all);
+    }
+    stop.request_stop();
+  }
+};
+
+TEST_F(every_wait_test, OfLocksAndSignals) {
+  mutex m(named("ledger"));
+  fair_mutex f(named("turn"));
+  shared_mutex s(named("table"));
+  semaphore slots(0, named("slots"));
+  event ready(named("ready"));
+  latch done(1, named("done"));
+  barrier meeting(2, named("meeting"));
+  condition changed(named("changed"));
+  mutex of_changed;
+  const std::lock_guard one(m);
+  const std::lock_guard two(f);
+  const std::lock_guard three(s);
+  const ending at_the_end{*this};
+  lists("mutex ledger", [&](auto stop) { EXPECT_FALSE(m.lock(stop)); });
+  lists("fair_mutex turn", [&](auto stop) { EXPECT_FALSE(f.lock(stop)); });
+  lists("shared_mutex table", [&](auto stop) { EXPECT_FALSE(s.lock(stop)); });
+  lists("shared_mutex table", [&](auto stop) { EXPECT_FALSE(s.lock_shared(stop)); });
+  lists("semaphore slots", [&](auto stop) { EXPECT_FALSE(slots.acquire(stop)); });
+  lists("event ready", [&](auto stop) { EXPECT_FALSE(ready.wait(stop)); });
+  lists("latch done", [&](auto stop) { EXPECT_FALSE(done.wait(stop)); });
+  lists("barrier meeting", [&](auto stop) { EXPECT_FALSE(meeting.arrive_and_wait(stop)); });
+  lists("condition changed", [&](auto stop) {
+    std::unique_lock hold(of_changed);
+    EXPECT_FALSE(changed.wait(hold, stop, [] { return false; }));
+  });
+}
+
+TEST_F(every_wait_test, ForAValueThatAnotherMakes) {
+  event begun;
+  event go;
+  lazy<int> built([&] {
+    begun.set();
+    go.wait();
+    return 1;
+  });
+  promise<int> p;
+  auto f = p.get_future();
+  promise<int> q;
+  const shared_future<int> shared(q.get_future());
+  const ending at_the_end{*this};
+  party("builder", [&] { EXPECT_EQ(built.get(), 1); });
+  begun.wait();
+  lists("lazy ", [&](auto stop) { EXPECT_FALSE(built.get(stop)); });
+  go.set();
+  lists("future ", [&](auto stop) { EXPECT_FALSE(f.get(stop)); });
+  lists("shared_future ", [&](auto stop) { EXPECT_FALSE(shared.get(stop)); });
+  manual_clock time;
+  lists("sleep", [&](auto stop) {
+    const auto body = [&]() -> task<> {
+      const status slept = co_await sleep_for(1h, time, stop);
+      EXPECT_FALSE(slept);
+    };
+    sync_wait(body());
+  });
+}
+
+TEST_F(every_wait_test, OfQueuesAndChannels) {
+  bounded_queue<int> emails({.capacity = 1, .name = "emails"});
+  spsc_ring<int> ring({.capacity = 1, .name = "ring"});
+  priority_queue<int> urgent({.capacity = 1, .name = "urgent"});
+  delay_queue<int> later({.capacity = 1, .name = "later"});
+  channel<int> orders({.capacity = 0, .name = "orders"});
+  const ending at_the_end{*this};
+  lists("bounded_queue emails", [&](auto stop) { EXPECT_FALSE(emails.pop(stop)); });
+  lists("spsc_ring ring", [&](auto stop) { EXPECT_FALSE(ring.pop(stop)); });
+  lists("priority_queue urgent", [&](auto stop) { EXPECT_FALSE(urgent.pop(stop)); });
+  lists("delay_queue later", [&](auto stop) { EXPECT_FALSE(later.pop(stop)); });
+  lists("channel orders", [&](auto stop) { EXPECT_FALSE(orders.receive(stop)); });
+  lists("channel orders", [&](auto stop) { EXPECT_FALSE(orders.send(1, stop)); });
+  lists("channel orders", [&](auto stop) {
+    EXPECT_FALSE(select(stop, on_receive(orders, [](const outcome<int>&) {})));
+  });
+  ASSERT_TRUE(emails.push(1));
+  ASSERT_TRUE(ring.push(1));
+  ASSERT_TRUE(urgent.push(1));
+  lists("bounded_queue emails", [&](auto stop) { EXPECT_FALSE(emails.push(2, stop)); });
+  lists("spsc_ring ring", [&](auto stop) { EXPECT_FALSE(ring.push(2, stop)); });
+  lists("priority_queue urgent", [&](auto stop) { EXPECT_FALSE(urgent.push(2, stop)); });
+}
+
+TEST_F(every_wait_test, OfExecutors) {
+  event begun;
+  event go;
+  thread_pool disk({.core = 1, .capacity = 1, .name = "disk"});
+  strand account(disk, {.capacity = 1, .name = "account"});
+  work_stealing_pool many({.threads = 1, .name = "many"});
+  const ending at_the_end{*this};
+  ASSERT_TRUE(disk.submit([&] {
+    begun.set();
+    go.wait();
+  }));
+  begun.wait();
+  ASSERT_TRUE(disk.submit([] {}));
+  ASSERT_TRUE(account.submit([] {}));
+  lists("thread_pool disk", [&](auto stop) { EXPECT_FALSE(disk.submit([] {}, stop)); });
+  lists("event disk", [&](auto stop) { EXPECT_FALSE(disk.join(stop)); });
+  lists("strand account", [&](auto stop) { EXPECT_FALSE(account.submit([] {}, stop)); });
+  lists("strand ", [&](auto stop) { EXPECT_FALSE(account.join(stop)); });
+  lists("event many", [&](auto stop) { EXPECT_FALSE(many.join(stop)); });
+  go.set();
+}
+
+TEST_F(every_wait_test, OfARouter) {
+  router<int> desk({.capacity = 1, .name = "desk"});
+  auto clerk = desk.join();
+  const ending at_the_end{*this};
+  lists("router desk", [&](auto stop) { EXPECT_FALSE(clerk.next(stop)); });
+  ASSERT_TRUE(desk.push(1));
+  lists("router desk", [&](auto stop) { EXPECT_FALSE(desk.push(2, stop)); });
+  lists("router desk", [&](auto stop) { EXPECT_FALSE(desk.wait_ended(stop)); });
+}
+
+TEST_F(every_wait_test, OfWhatLimitsAFlow) {
+  rate_limiter calls({.rate = {1, 1h}, .burst = 1, .initial = 0, .name = "calls"});
+  keyed_rate_limiter<int> each({.rate = {1, 1h}, .burst = 1, .keys_max = 2, .name = "each"});
+  bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
+  batcher<int> rows({.size = 1, .capacity = 1, .name = "rows"});
+  const ending at_the_end{*this};
+  lists("rate_limiter calls", [&](auto stop) { EXPECT_FALSE(calls.acquire(stop)); });
+  ASSERT_TRUE(each.try_acquire(7));
+  lists("keyed_rate_limiter each", [&](auto stop) { EXPECT_FALSE(each.acquire(7, stop)); });
+  const auto inside = few.enter();
+  lists("bulkhead few", [&](auto stop) { EXPECT_FALSE(few.enter(stop)); });
+  lists("batcher rows", [&](auto stop) { EXPECT_FALSE(rows.take(stop)); });
+  ASSERT_TRUE(rows.push(1));
+  lists("batcher rows", [&](auto stop) { EXPECT_FALSE(rows.push(2, stop)); });
+  lists("batcher rows", [&](auto stop) { EXPECT_FALSE(rows.wait_ended(stop)); });
+}
+
+TEST_F(every_wait_test, OfActors) {
+  event go(named("go"));
+  actor_registry staff(named("staff"));
+  const auto store = hire("store", 1);
+  keyed_options o;
+  o.type = "guest";
+  o.live_max = o.live_limit = 1;
+  keyed_actors<guest> guests(system_, o);
+  const ending at_the_end{*this};
+  have(store, [&] { (void)go.wait(token()); });
+  until_waited_for(&go);
+  lists("actor store", [&](auto stop) { EXPECT_FALSE(store.ask(riddle{}).get(stop)); });
+  lists("actor store", [&](auto stop) { EXPECT_FALSE(store.send(act{[] {}}, stop)); });
+  lists("actor_registry staff",
+        [&](auto stop) { EXPECT_FALSE(staff.wait_for<doer>("nobody", stop)); });
+  ASSERT_TRUE(guests.of("first").send(greeting{}));
+  lists("condition places for guest",
+        [&](auto stop) { EXPECT_FALSE(guests.of("second").send(greeting{}, stop)); });
+  // One that has rested, and whose place another has now.
+  const ref<guest> first = guests.of("first").now();
+  first.stop();
+  (void)first.ended().get();
+  ASSERT_TRUE(guests.of("second").send(greeting{}));
+  lists("keyed_actors guest", [&](auto stop) {
+    const auto body = [&]() -> task<> {
+      greeting hello;
+      auto sending = first.async_send(hello, stop);
+      const status sent = co_await sending;
+      EXPECT_EQ(sent, status::stopped);
+    };
+    sync_wait(body());
+  });
+  go.set();
+}
+
+// Those inside can let one in, and are known.
+TEST_F(every_wait_test, ABulkheadTellsWhoIsInside) {
+  bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    const auto inside = few.enter();
+    both_.arrive_and_wait();
+    want(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    EXPECT_FALSE(few.enter(token()));
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_EQ(objects(found), (names{"bulkhead few", "mutex m"}));
+  stop_.request_stop();
+  threads_.clear();
+  EXPECT_TRUE(inspect::holds().empty());
+}
+
+TEST_F(every_wait_test, ABatcherTellsWhoTakes) {
+  batcher<int> rows({.size = 1, .capacity = 1, .name = "rows"});
+  mutex m(named("m"));
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    EXPECT_TRUE(rows.push(0));
+    EXPECT_TRUE(rows.take());
+    both_.arrive_and_wait();
+    want(m);
+  });
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    while (rows.push(1, token())) {
+    }
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_FALSE(found.is_certain());
+}
+
+TEST_F(every_wait_test, ForTokensEndsByItselfUnlessThereAreNone) {
+  rate_limiter calls({.rate = {1, 1h}, .burst = 1, .initial = 0});
+  rate_limiter closed({.rate = {0, 1h}, .burst = 1, .initial = 0});
+  const ending at_the_end{*this};
+  party("ann", [&] { EXPECT_FALSE(calls.acquire(token())); });
+  party("bob", [&] { EXPECT_FALSE(closed.acquire(token())); });
+  EXPECT_TRUE(the_wait_on(&calls).ends_by_itself);
+  EXPECT_FALSE(the_wait_on(&closed).ends_by_itself);
+}
+
+}  // namespace
+}  // namespace sluice::testing
