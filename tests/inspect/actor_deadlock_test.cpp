@@ -1,15 +1,19 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "sluice/actor/actor_router.hpp"
 #include "sluice/actor/actor_watch.hpp"
+#include "sluice/actor/keyed_actors.hpp"
 #include "sluice/actor/letting_others_in.hpp"
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/future/this_task.hpp"
+#include "sluice/inspect/format.hpp"
+#include "sluice/sync/barrier.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
@@ -19,6 +23,37 @@ namespace sluice::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Leaves the answer to another.
+class passes_on : public actor<passes_on, query> {
+ public:
+  explicit passes_on(ref<doer> to) : to_(std::move(to)) {}
+  void on(query m, responder<int> who) { (void)forward(to_, m, std::move(who)); }
+
+ private:
+  const ref<doer> to_;
+};
+
+class keyed_doer : public actor<keyed_doer, act, query> {
+ public:
+  void on(act m) { m.what(); }
+  int on(query) { return 1; }
+};
+
+class awaits_peer;
+struct ask_peer {
+  keyed_ref<awaits_peer> whom;
+  std::function<void()> first;
+};
+class awaits_peer : public actor<awaits_peer, ask_peer, query> {
+ public:
+  task<> on(ask_peer m) {
+    m.first();
+    auto answer = m.whom.async_ask(query{});
+    (void)co_await std::move(answer);
+  }
+  int on(query) { return 1; }
+};
 
 class actor_deadlock_test : public acting_fixture {
  protected:
@@ -309,6 +344,99 @@ TEST_F(actor_deadlock_test, ThroughTheMemberOfAGroup) {
     ask(x, query{});
   });
   EXPECT_EQ(parties(the_deadlock()), (names{"x", "member/1"}));
+}
+
+// Who has been asked waits for nothing, and is no part of it.
+TEST_F(actor_deadlock_test, ThroughARequestThatWasHandedOn) {
+  const auto x = hire("x");
+  const auto y = hire("y");
+  const auto between = system_.spawn_with<passes_on>({.name = "between"}, y);
+  const ending at_the_end{*this};
+  have(x, [&] {
+    both_.arrive_and_wait();
+    try {
+      (void)between.ask(query{}).get(token());
+    } catch (const actor_error&) {
+    }
+  });
+  have(y, [&] {
+    both_.arrive_and_wait();
+    ask(x, query{});
+  });
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"x", "y"}));
+  EXPECT_TRUE(says(found, "actor 1 (x) waits to hear from actor y")) << found.text();
+}
+
+// Any of them could answer: it is stuck when all of them are.
+TEST_F(actor_deadlock_test, ThroughAnAskOfAllOfWhomNoneIsFree) {
+  actor_router_options o;
+  o.members = 2;
+  o.member.name = "member";
+  const actor_router<doer> group(system_, o);
+  const auto x = hire("x");
+  event free;
+  std::stop_source first;
+  barrier all(3);
+  const ending at_the_end{*this};
+  const auto members = group.members();
+  have(x, [&] {
+    all.arrive_and_wait();
+    try {
+      (void)group.ask_first(query{}).get(token());
+    } catch (const actor_error&) {
+    }
+  });
+  have(members.at(0), [&] {
+    all.arrive_and_wait();
+    ask(x, query{});
+  });
+  have(members.at(1), [&] {
+    all.arrive_and_wait();
+    (void)free.wait(first.get_token());
+    ask(x, query{});
+  });
+  eventually([] { return inspect::waits().size() == 3; });
+  EXPECT_TRUE(inspect::find_deadlocks().empty()) << inspect::to_text(inspect::waits());
+  first.request_stop();
+  const auto found = the_deadlock();
+  EXPECT_TRUE(parties(found).contains("x")) << found.text();
+  EXPECT_EQ(found.steps.size(), 2U);
+}
+
+TEST_F(actor_deadlock_test, ThroughAKeyedActor) {
+  keyed_options o;
+  o.type = "account";
+  keyed_actors<keyed_doer> accounts(system_, o);
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  const auto ann = accounts.of("ann");
+  have(x, [&] {
+    both_.arrive_and_wait();
+    try {
+      (void)ann.ask(query{}).get(token());
+    } catch (const actor_error&) {
+    }
+  });
+  ASSERT_TRUE(ann.send(act{[&] {
+    both_.arrive_and_wait();
+    ask(x, query{});
+  }}));
+  EXPECT_EQ(parties(the_deadlock()), (names{"x", "account/ann"}));
+}
+
+TEST_F(actor_deadlock_test, OfTwoKeyedActorsThatAwaitEachOther) {
+  keyed_options o;
+  o.type = "account";
+  keyed_actors<awaits_peer> accounts(system_, o);
+  barrier both(2);
+  const ending at_the_end{*this};
+  const auto ann = accounts.of("ann");
+  const auto bob = accounts.of("bob");
+  const auto meet = [&] { both.arrive_and_wait(); };
+  ASSERT_TRUE(ann.send(ask_peer{bob, meet}));
+  ASSERT_TRUE(bob.send(ask_peer{ann, meet}));
+  EXPECT_EQ(parties(the_deadlock()), (names{"account/ann", "account/bob"}));
 }
 
 // A lock that a thread holds is held up by the turn that it is in.
