@@ -69,8 +69,6 @@ void told_end_of(const event& ended, watch::party who) noexcept {
                .waited = false});
 }
 
-constexpr std::size_t told_crew_max = 16;
-
 // For whoever watches: what is queued is run by this thread, or another one of so many.
 void told_crew_of(const executor& pool, std::size_t threads) noexcept {
   watch::took({.object = &pool,
@@ -308,8 +306,7 @@ void thread_pool::live(worker& me) noexcept {
   me.party.store(watch::party::this_thread().word(), relaxed);  // a number, nothing hangs on it
   if (watch::is_on()) [[unlikely]] {
     told_end_of(ended_, watch::party::this_thread());
-    // There will be no others. A large crew would take the place of too much else in the tables.
-    if (max_ == core_ && core_ <= told_crew_max) told_crew_of(*this, core_);
+    if (max_ == core_) told_crew_of(*this, core_);  // there will be no others
   }
   settle_in(me);
   const running here(*this);

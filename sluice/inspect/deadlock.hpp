@@ -34,8 +34,8 @@
 // function, for the task that was spawned, or for the actor that was asked, also through `then`, a
 // timeout or a shared_future, up to 16 stages back; who is to set a promise is not known unless it
 // says so (`promise::made_by`). A function that is still queued, and an actor that is not in its
-// turn, are for the threads of their executor: known are those of a thread_pool of 16 at most that
-// cannot grow, if inspect was on when it was made. Listed, but not part of a circle, because nobody
+// turn, are for the threads of their executor: known are those of a thread_pool that cannot grow,
+// if inspect was on when it was made. Listed, but not part of a circle, because nobody
 // is known who could end it: a push into a router, a join of a fork, of a work_stealing_pool or of
 // a strand, a when_all of tasks, or of futures of which some are done, a function in the line of a
 // strand, limiters, a place for a keyed actor.

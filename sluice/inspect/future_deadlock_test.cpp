@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <vector>
 
 #include "sluice/base/clock.hpp"
 #include "sluice/executor/manual_executor.hpp"
@@ -11,6 +12,7 @@
 #include "sluice/future/shared_future.hpp"
 #include "sluice/inspect/deadlock.hpp"
 #include "sluice/inspect/testing/deadlock_fixture.hpp"
+#include "sluice/sync/barrier.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
 
@@ -31,6 +33,24 @@ TEST_F(future_deadlock_test, OfATaskThatWaitsForOneBehindItInItsPool) {
   EXPECT_EQ(found.steps.at(0).holder.how, "could run it");
   stop_.request_stop();
   outer.get();
+}
+
+TEST_F(future_deadlock_test, OfATaskOnEachThreadOfALargePool) {
+  constexpr std::size_t threads = 80;
+  thread_pool pool({.core = threads, .capacity = 2 * threads, .name = "pool"});
+  barrier all(threads);
+  std::vector<future<void>> outer;
+  const ending at_the_end{*this};
+  for (std::size_t i = 0; i < threads; ++i) {
+    outer.push_back(async(pool, [&] {
+      all.arrive_and_wait();
+      (void)async(pool, [] { return 1; }).get(token());
+    }));
+  }
+  const auto found = the_deadlock();
+  EXPECT_EQ(found.steps.at(0).object.servers.size(), threads);
+  stop_.request_stop();
+  for (auto& each : outer) each.get();
 }
 
 TEST_F(future_deadlock_test, APoolWithAThreadThatIsFreeIsNotStuck) {

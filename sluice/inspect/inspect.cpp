@@ -78,6 +78,7 @@ class view {
   view()
       : waits_(registry::get().waits()),
         holds_(registry::get().holds()),
+        crews_(registry::get().crews()),
         uses_(registry::get().uses()),
         now_(registry::get().now()) {}
 
@@ -136,10 +137,10 @@ class view {
   std::vector<party_info> crew_of(const void* executor) {
     std::vector<party_info> crew;
     std::int64_t there_are = 0;
-    for (const auto& h : holds_) {
-      if (h.object != executor || h.how != held_as::crew) continue;
-      there_are = h.crew;
-      crew.push_back(names_.of(h.by));
+    for (const auto& c : crews_) {
+      if (c.object != executor) continue;
+      there_are = c.count;
+      crew.push_back(names_.of(c.by));
     }
     if (std::cmp_not_equal(crew.size(), there_are)) crew.clear();
     return crew;
@@ -181,6 +182,7 @@ class view {
   // In this order: what is held is looked at while those who wait are known to have waited.
   const std::vector<detail::seen_wait> waits_;
   const std::vector<detail::seen_hold> holds_;
+  const std::vector<detail::seen_crew> crews_;
   const std::vector<detail::seen_uses> uses_;
   const time_point now_;
   party_names names_;
@@ -252,7 +254,7 @@ std::vector<hold_info> holds() {
   const auto seen = registry::get().holds();
   const auto now = registry::get().now();
   for (const auto& h : seen) {
-    if (h.how == held_as::running || h.how == held_as::crew) continue;
+    if (h.how == held_as::running) continue;
     all.push_back({.number = h.number,
                    .what = {.address = h.object,
                             .type = short_type(h.type),

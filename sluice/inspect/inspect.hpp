@@ -22,7 +22,8 @@
 // cannot fail, so that there the end of memory is the end of the process. Looking allocates what it
 // returns.
 // Limits: tables of fixed size hold 2048 holds, 512 queues and 1024 contended objects. These are
-// totals: they are spread over 32 parts by address, of which one may be full before the others.
+// totals: they are spread over 32 parts by address, of which one may be full before the others. Of
+// thread_pools that cannot grow 8192 threads are known, in 8 parts.
 // What is beyond is counted in `left_out()` and not shown; of contended objects the one that was
 // waited for least makes room. A coroutine is shown by the outermost task that awaits it. What a
 // handler of an actor waits for and takes is put down to the actor, whether it blocks or is

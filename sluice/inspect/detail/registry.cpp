@@ -56,7 +56,7 @@ bool is_lock(watch::held_as how) noexcept {
 
 // What a thread or coroutine is, or is in the middle of: it is that once, however often it says so.
 bool is_job(watch::held_as how) noexcept {
-  return how == watch::held_as::running || how == watch::held_as::crew;
+  return how == watch::held_as::running;
 }
 
 }  // namespace
@@ -83,6 +83,7 @@ void registry::turn_off() {
   // One that is reporting this very moment may leave an entry behind: it is of an earlier time, and
   // gone with the next `turn_off` at the latest. What it says was true when it was said.
   holds_.clear();
+  crews_.clear();
   uses_.clear();
   contention_.clear();
   signals_.clear();
@@ -122,6 +123,12 @@ std::vector<seen_hold> registry::holds() {
   std::vector<seen_hold> found;
   holds_.for_each([&](const seen_hold& h) { found.push_back(h); });
   std::ranges::sort(found, {}, &seen_hold::number);
+  return found;
+}
+
+std::vector<seen_crew> registry::crews() {
+  std::vector<seen_crew> found;
+  crews_.for_each([&](const seen_crew& c) { found.push_back(c); });
   return found;
 }
 
@@ -220,7 +227,24 @@ bool is_with_coroutine(const seen_hold& h) noexcept {
 
 }  // namespace
 
+void registry::join_crew(const watch::hold& h) noexcept {
+  const auto shard = crews_.of(h.object);
+  auto* entry = shard->find(h.object, [&](const seen_crew& c) { return c.by == h.by; });
+  if (entry == nullptr) entry = shard->add(h.object);
+  if (entry == nullptr) return leave_out();
+  entry->by = h.by;
+  entry->count = h.count;
+}
+
+bool registry::leave_crew(const void* executor, watch::party by) noexcept {
+  const auto shard = crews_.of(executor);
+  auto* const entry = shard->find(executor, [&](const seen_crew& c) { return c.by == by; });
+  if (entry != nullptr) shard->erase(*entry);
+  return entry != nullptr;
+}
+
 void registry::took(const watch::hold& h) noexcept {
+  if (h.how == watch::held_as::crew) return join_crew(h);
   const auto since = now();
   const bool noted = [&] {
     const auto shard = holds_.of(h.object);
@@ -241,7 +265,6 @@ void registry::took(const watch::hold& h) noexcept {
       entry->awaited = h.awaited;
     }
     entry->count = is_job(h.how) ? 1 : entry->count + h.count;
-    if (h.how == watch::held_as::crew) entry->crew = h.count;
     return true;
   }();
   if (!noted) {
@@ -274,6 +297,7 @@ void registry::gave(const void* object, watch::party by, std::int64_t count) noe
       if (from->count <= 0) shard->erase(*from);
     }
   }
+  if (marks && leave_crew(object, by)) return;
   if (marks) mark_signal(object, what);
   if (with_order_.load(relaxed)) order_.gave(object);
 }

@@ -45,7 +45,13 @@ struct seen_hold {
   call_place at{};
   bool awaited = false;   // by a coroutine, be it of an actor's handler
   bool is_guess = false;  // somebody gave back, and it may have been this one
-  std::int64_t crew = 0;  // of one of a crew: how many there are in all
+};
+
+// A thread of an executor that has always the same ones.
+struct seen_crew {
+  const void* object = nullptr;  // the executor
+  watch::party by{};
+  std::int64_t count = 0;  // how many there are in all
 };
 
 // Who was seen at the two ends of a queue or channel.
@@ -83,6 +89,7 @@ class registry final : public watch::observer {
   time_point now() const noexcept { return clock_.load(acquire)->now(); }
   std::vector<seen_wait> waits();
   std::vector<seen_hold> holds();
+  std::vector<seen_crew> crews();
   std::vector<seen_uses> uses();
   std::vector<seen_contention> contention();
   // A semaphore that was given back by one who had not taken it tells something: who has its
@@ -120,6 +127,8 @@ class registry final : public watch::observer {
   static seen_hold* holder_for(hold_table::shard& all, const void* object,
                                watch::party by) noexcept;
   enum class known_as : std::uint8_t { anything, semaphore };
+  void join_crew(const watch::hold& h) noexcept;
+  bool leave_crew(const void* executor, watch::party by) noexcept;
   void mark_signal(const void* object, known_as what) noexcept;
   void is_semaphore(const void* object) noexcept;  // if it is marked, it is no promise
   void count_wait(watch::wait_record& w, bool again) noexcept;
@@ -133,6 +142,7 @@ class registry final : public watch::observer {
   atomic<std::uint64_t> left_out_{0};
   std::array<wait_shard, shards> waits_{};
   hold_table holds_;
+  fixed_table<seen_crew, 8, 1024> crews_;  // a pool is in one shard, with all its threads
   fixed_table<seen_uses, shards, 16> uses_;
   fixed_table<seen_contention, shards, 32> contention_;
   fixed_table<signal_mark, shards, 32> signals_;
