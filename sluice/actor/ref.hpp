@@ -91,9 +91,10 @@ class address {
   std::size_t hash() const noexcept { return std::hash<const void*>()(to_.get()); }
 
   // For the library.
-  cell& cell_of() const noexcept {
+  cell& cell_of() const noexcept { return *held(); }
+  const cell_ptr& held() const noexcept {
     check(static_cast<bool>(to_), "sluice::ref", "an actor to refer to");
-    return *to_;
+    return to_;
   }
 
  protected:
@@ -133,7 +134,7 @@ class ref : public detail::address, public detail::send_calls<ref<A>> {
   // co_await gives a status.
   template <message M>
   auto async_send(M m, wait_limits limits = {}) const {
-    return awaitable<detail::send_op<M>>(std::move(limits), to_, *ops<M>().sent, std::move(m));
+    return awaitable<detail::send_op<M>>(std::move(limits), held(), *ops<M>().sent, std::move(m));
   }
 
   template <request M>
@@ -144,7 +145,7 @@ class ref : public detail::address, public detail::send_calls<ref<A>> {
   // up no thread; stopped, it throws actor_error or future_error::cancelled.
   template <request M>
   task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const {
-    return detail::ask_async(to_, *ops<M>().asked, std::move(m), std::move(limits));
+    return detail::ask_async(held(), *ops<M>().asked, std::move(m), std::move(limits));
   }
   // A request in the name of the one who waits for the answer (actor::forward). If it is not taken,
   // that one hears why.
@@ -154,7 +155,7 @@ class ref : public detail::address, public detail::send_calls<ref<A>> {
   }
   template <request M>
   task<status> async_forward(M m, responder<reply_of<M>> asker, wait_limits limits = {}) const {
-    return detail::forward_async(to_, *ops<M>().asked, std::move(m), std::move(asker),
+    return detail::forward_async(held(), *ops<M>().asked, std::move(m), std::move(asker),
                                  std::move(limits));
   }
 
@@ -176,29 +177,34 @@ class recipient : public detail::address, public detail::send_calls<recipient<M>
   recipient(const ref<A>& r) noexcept : address(r.to_), ops_(&ref<A>::template ops<M>()) {}
 
   status send_within(M& m, const wait_limits& limits) const {
-    return detail::send_to(cell_of(), *ops_->sent, m, &limits);
+    return detail::send_to(cell_of(), *ops().sent, m, &limits);
   }
-  status try_send_ref(M& m) const { return detail::send_to(cell_of(), *ops_->sent, m, nullptr); }
+  status try_send_ref(M& m) const { return detail::send_to(cell_of(), *ops().sent, m, nullptr); }
   auto async_send(M m, wait_limits limits = {}) const {
-    return awaitable<detail::send_op<M>>(std::move(limits), to_, *ops_->sent, std::move(m));
+    return awaitable<detail::send_op<M>>(std::move(limits), held(), *ops().sent, std::move(m));
   }
   future<reply_of<M>> ask(M m, wait_limits limits = {}) const requires request<M> {
-    return detail::ask_of(cell_of(), *ops_->asked, std::move(m), limits);
+    return detail::ask_of(cell_of(), *ops().asked, std::move(m), limits);
   }
   task<reply_of<M>> async_ask(M m, wait_limits limits = {}) const requires request<M> {
-    return detail::ask_async(to_, *ops_->asked, std::move(m), std::move(limits));
+    return detail::ask_async(held(), *ops().asked, std::move(m), std::move(limits));
   }
   status forward(M m, responder<reply_of<M>> asker,
                  const wait_limits& limits = {}) const requires request<M> {
-    return detail::forward_to(cell_of(), *ops_->asked, std::move(m), std::move(asker), limits);
+    return detail::forward_to(cell_of(), *ops().asked, std::move(m), std::move(asker), limits);
   }
   task<status> async_forward(M m, responder<reply_of<M>> asker,
                              wait_limits limits = {}) const requires request<M> {
-    return detail::forward_async(to_, *ops_->asked, std::move(m), std::move(asker),
+    return detail::forward_async(held(), *ops().asked, std::move(m), std::move(asker),
                                  std::move(limits));
   }
 
  private:
+  const detail::message_ops& ops() const noexcept {
+    (void)held();  // there is none without an actor
+    return *ops_;
+  }
+
   const detail::message_ops* ops_ = nullptr;
 };
 

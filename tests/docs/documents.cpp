@@ -1,6 +1,9 @@
 #include "tests/docs/documents.hpp"
 
 #include <filesystem>
+#include <optional>
+#include <regex>
+#include <set>
 
 namespace sluice::documents {
 namespace {
@@ -30,6 +33,82 @@ bool matches_at(const std::vector<std::string_view>& quote,
     if (!same) return false;
   }
   return true;
+}
+
+// ---- tests that are named
+
+using names = std::set<std::string, std::less<>>;
+
+names tests_of(const source_tree& tree) {
+  static const std::regex declared(
+      R"((?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*\w+,\s*(\w+)\))");
+  constexpr std::string_view mistakes = "tests/compile_errors/";
+  names all;
+  for (const source_file& file : tree) {
+    if (!architecture::is_test(file.path) || !architecture::is_cpp(file.path)) continue;
+    if (file.path.starts_with(mistakes)) {
+      all.insert("CompileError." + std::filesystem::path(file.path).stem().string());
+    }
+    const std::sregex_iterator end;
+    for (std::sregex_iterator at(file.text.begin(), file.text.end(), declared); at != end; ++at) {
+      all.insert((*at)[1].str());
+    }
+  }
+  return all;
+}
+
+// What stands between the bars of a line of a table; empty: it is none.
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  if (!line.starts_with('|')) return cells;
+  for (auto at = line.find('|', 1); at != std::string_view::npos; at = line.find('|', 1)) {
+    cells.push_back(line.substr(1, at - 1));
+    line = line.substr(at);
+  }
+  return cells;
+}
+
+// Where the column is whose title has the word "tests".
+std::optional<std::size_t> column_of_tests(const std::vector<std::string_view>& titles) {
+  static const std::regex word(R"(\btests\b)");
+  for (std::size_t at = 0; at < titles.size(); ++at) {
+    if (std::regex_search(titles[at].begin(), titles[at].end(), word)) return at;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> backquoted(std::string_view cell) {
+  std::vector<std::string> words;
+  for (auto at = cell.find('`'); at != std::string_view::npos; at = cell.find('`')) {
+    const auto end = cell.find('`', at + 1);
+    if (end == std::string_view::npos) break;
+    words.emplace_back(cell.substr(at + 1, end - at - 1));
+    cell = cell.substr(end + 1);
+  }
+  return words;
+}
+
+void check_row(const source_file& in, std::size_t line, std::string_view cell, const names& there,
+               findings& found) {
+  const std::vector<std::string> named = backquoted(cell);
+  if (named.empty()) found.push_back({in.path, line, "a row without a test"});
+  for (const std::string& name : named) {
+    if (!there.contains(name)) found.push_back({in.path, line, "there is no test " + name});
+  }
+}
+
+void check_tables(const source_file& in, const names& there, findings& found) {
+  std::size_t number = 0;
+  std::size_t rows = 0;  // of the table so far, its titles among them
+  std::optional<std::size_t> column;
+  for (const std::string_view line : architecture::lines_of(in.text)) {
+    ++number;
+    const std::vector<std::string_view> cells = cells_of(line);
+    rows = cells.empty() ? 0 : rows + 1;
+    if (rows == 1) column = column_of_tests(cells);
+    if (rows <= 2 || !column) continue;
+    check_row(in, number, *column < cells.size() ? cells[*column] : "", there, found);
+  }
 }
 
 }  // namespace
@@ -95,6 +174,15 @@ std::vector<link> links_of(std::string_view markdown) {
     }
   }
   return links;
+}
+
+findings check_named_tests(const source_tree& tree) {
+  const names there = tests_of(tree);
+  findings found;
+  for (const source_file& document : tree) {
+    if (document.path.ends_with(".md")) check_tables(document, there, found);
+  }
+  return found;
 }
 
 std::string resolve(std::string_view from, std::string_view to) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// What is checked of a Markdown document: its quotes of code and its links.
+// What is checked of a Markdown document: its quotes of code, its links, and the tests that it
+// names.
 
 #include <string>
 #include <string_view>
@@ -38,5 +39,10 @@ std::vector<link> links_of(std::string_view markdown);
 
 // `to`, as `from` writes it, as a path from the root of the repository.
 std::string resolve(std::string_view from, std::string_view to);
+
+// A table may have a column of tests: its title has that word. In each of its rows at least one is
+// named, in backquotes, and each must be there: a TEST of that name, or `CompileError.x` for a
+// mistake in tests/compile_errors/x.cpp.
+findings check_named_tests(const source_tree& tree);
 
 }  // namespace sluice::documents

@@ -47,6 +47,11 @@ TEST(Documents, LinkToWhatIsThere) {
   EXPECT_TRUE(found.empty()) << to_string(found);
 }
 
+TEST(Documents, NameTestsThatAreThere) {
+  const auto found = check_named_tests(repository());
+  EXPECT_TRUE(found.empty()) << to_string(found);
+}
+
 TEST(Documents, AreAllInTheIndex) {
   std::set<std::string> listed;
   for_each_document([&](const source_file& file) {
@@ -89,6 +94,31 @@ TEST(Link, IsRelativeToItsDocument) {
   ASSERT_EQ(links.size(), 2U);
   EXPECT_EQ(resolve("docs/guides/g.md", links[0].target), "docs/x/y.md");
   EXPECT_EQ(links[1].target, "");
+}
+
+source_tree with_table(const std::string& rows) {
+  return {{"docs/x.md", "| what | tests |\n|---|---|\n" + rows},
+          {"sluice/x/x_test.cpp", "TEST(x_test, IsThere) {}\nTEST_F(x_test,\n       IsToo) {}\n"},
+          {"tests/compile_errors/wrong.cpp", "int main() {}\n"}};
+}
+
+TEST(NamedTest, IsLookedForInTheSources) {
+  EXPECT_TRUE(check_named_tests(with_table("| a | `IsThere`, `IsToo` |\n")).empty());
+  EXPECT_TRUE(check_named_tests(with_table("| a | `CompileError.wrong` |\n")).empty());
+  const auto found = check_named_tests(with_table("| a | `IsThere`, `IsGone` |\n"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].line, 3U);
+  EXPECT_EQ(check_named_tests(with_table("| a | `CompileError.right` |\n")).size(), 1U);
+}
+
+TEST(NamedTest, IsInEveryRow) {
+  EXPECT_EQ(check_named_tests(with_table("| `IsThere` | it is clear |\n")).size(), 1U);
+}
+
+TEST(NamedTest, IsNotAskedForByOtherTables) {
+  const source_tree tree = {{"docs/x.md", "| for tests or not | |\n|---|---|\n"},
+                            {"docs/y.md", "| a | b |\n|---|---|\n| `tests` | `c` |\n"}};
+  EXPECT_TRUE(check_named_tests(tree).empty());
 }
 
 }  // namespace
