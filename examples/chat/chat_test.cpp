@@ -6,7 +6,9 @@
 #include "examples/chat/lobby.hpp"
 #include "examples/chat/room.hpp"
 #include "examples/chat/terminal.hpp"
+#include "sluice/actor/actor_error.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
+#include "sluice/executor/manual_executor.hpp"
 
 namespace chat {
 namespace {
@@ -59,6 +61,41 @@ TEST_F(chat_test, ANameIsTakenOnce) {
   EXPECT_FALSE(enters("ada", bob_));
   EXPECT_EQ(who(), names{"ada"});
   EXPECT_EQ(kit_.system().stats().live, live) << "the session that was turned away is still there";
+}
+
+TEST_F(chat_test, WhoComesToARoomThatIsClosedHearsSoAndLeavesNoSession) {
+  room_.close();
+  kit_.settle();
+  auto entered = lobby_.ask(enter{"ada", &ada_, room_});
+  kit_.settle();
+  EXPECT_THROW((void)entered.get(), sluice::actor_error);
+  EXPECT_EQ(kit_.system().stats().live, 1U) << "the lobby alone";
+}
+
+TEST_F(chat_test, WhoComesToARoomThatIsFullHearsSoAndLeavesNoSession) {
+  sluice::manual_executor not_now;
+  const auto busy = kit_.spawn_with<room>(
+      {.mailbox = {.capacity = 1, .overflow = sluice::overflow::reject}, .on = &not_now});
+  ASSERT_TRUE(busy.send(say{"ada", "is anybody there?"}));
+  const auto live = kit_.system().stats().live;
+  auto entered = lobby_.ask(enter{"ada", &ada_, busy});
+  kit_.settle();
+  EXPECT_THROW((void)entered.get(), sluice::actor_error);
+  EXPECT_EQ(kit_.system().stats().live, live);
+  busy.stop();
+  not_now.run_all();
+}
+
+TEST_F(chat_test, WhoIsAtTheDoorWhenTheRoomStopsLeavesNoSession) {
+  sluice::manual_executor not_now;
+  const auto busy = kit_.spawn_with<room>({.on = &not_now});
+  auto entered = lobby_.ask(enter{"ada", &ada_, busy});
+  kit_.settle();
+  busy.stop();
+  not_now.run_all();
+  kit_.settle();
+  EXPECT_THROW((void)entered.get(), sluice::actor_error);
+  EXPECT_EQ(kit_.system().stats().live, 2U) << "the lobby, and the garden";
 }
 
 TEST_F(chat_test, ASlowSessionMissesLinesAndHoldsUpNobody) {

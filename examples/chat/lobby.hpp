@@ -3,7 +3,7 @@
 // Where people come in: makes the rooms and the sessions, and looks after them.
 //
 // A session whose connection had a hiccup is made anew, and is still in its room: every ref to it
-// stays. One whose connection is no more ends.
+// stays. One whose connection is no more ends, and one that does not get into its room.
 
 #include <exception>
 #include <functional>
@@ -22,7 +22,7 @@ struct open_room {
   using reply = sluice::ref<room>;
   std::string name;
 };
-// Answered by the room, as a join is.
+// Answered by the room, as a join is; if that is full or no more, with actor_error.
 struct enter {
   using reply = bool;
   std::string name;
@@ -50,8 +50,8 @@ class lobby : public sluice::actor<lobby, open_room, enter> {
   sluice::ref<room> on(open_room m) { return spawn_with<room>({.name = std::move(m.name)}); }
 
   void on(enter m, sluice::responder<bool> to) {
-    const auto s = spawn_with<session>(session::options(m.name), std::ref(*m.at));
-    (void)forward(m.where, join{std::move(m.name), s}, std::move(to));
+    const auto s = spawn_with<session>(session::options(m.name), std::ref(*m.at), m.where);
+    if (!forward(m.where, join{std::move(m.name), s}, std::move(to))) s.stop();
   }
 };
 

@@ -43,7 +43,6 @@ void room::on(gone g) {
 
 void room::stopping() {
   tell_all({"room", "good night"});
-  for (const auto& [name, who] : there_) who.close();
 }
 
 // A session that is full drops its oldest line; one that is over is about to be `gone`.

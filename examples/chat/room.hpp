@@ -3,7 +3,7 @@
 // Where what one says is heard by all. It never waits for any of them.
 //
 // A session that comes to its end, however that happens, leaves the room: the room watches each
-// one. At its own end the room says so, and sends everybody home.
+// one. At its own end the room says so, and everybody goes home: each session watches its room.
 
 #include <map>
 #include <string>

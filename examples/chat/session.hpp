@@ -4,7 +4,8 @@
 //
 // It shows one line after the other, each for as long as it takes. Meanwhile the last few wait in
 // its mailbox, and older ones are dropped: whoever reads slowly misses something, and nobody else
-// notices.
+// notices. It ends with its room, also if that never came to let it in: it shows what it has, and
+// is gone.
 
 #include <string>
 #include <utility>
@@ -12,12 +13,18 @@
 #include "examples/chat/messages.hpp"
 #include "examples/chat/terminal.hpp"
 #include "sluice/actor/actor.hpp"
+#include "sluice/actor/any_ref.hpp"
 
 namespace chat {
 
-class session : public sluice::actor<session, line> {
+// To a session, from its death watch.
+struct room_is_gone {};
+
+class session : public sluice::actor<session, line, room_is_gone> {
  public:
-  explicit session(terminal& at) : at_(at) {}
+  session(terminal& at, const sluice::any_ref& where) : at_(at) {
+    watch(where, [](const sluice::actor_end&) { return room_is_gone{}; });
+  }
 
   static sluice::actor_options options(const std::string& name) {
     sluice::actor_options o;
@@ -27,6 +34,7 @@ class session : public sluice::actor<session, line> {
   }
 
   sluice::task<> on(line l) { return at_.show(l.from + ": " + l.text); }
+  void on(room_is_gone) { close_self(); }
 
  private:
   terminal& at_;

@@ -37,7 +37,8 @@ struct fill {
 
 class book {
  public:
-  // Trades what can be traded; what is left waits.
+  // Trades what can be traded; what is left waits. The order must have something open, and an id
+  // that no other one has had.
   std::vector<fill> place(order o);
   // As much of it as was still open; nothing: it is not there, or no more.
   std::optional<order> cancel(order_id id);

@@ -7,6 +7,7 @@ namespace order_book {
 // ---- market
 
 placed market::on(const place_order& m) {
+  if (m.amount < 1 || m.amount > amount_max) return {.is_valid = false};
   const order_id id = ++last_id_;
   of(m.what).placed += m.amount;
   quantity filled = 0;

@@ -21,8 +21,12 @@ namespace order_book {
 
 // ---- requests of traders
 
+constexpr quantity amount_max = 1'000'000'000;
+
+// Where one of the first two is false nothing has happened.
 struct placed {
-  bool is_known = true;  // false: there is no such symbol, and nothing has happened
+  bool is_known = true;  // false: there is no such symbol
+  bool is_valid = true;  // false: an amount that is not from 1 to amount_max
   order_id id = 0;
   quantity filled = 0;  // at once; the rest waits
 };

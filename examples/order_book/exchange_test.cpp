@@ -49,6 +49,22 @@ TEST_F(exchange_test, AnUnknownSymbolIsSaidToBeUnknown) {
   EXPECT_EQ(ask(cancel_order{"NONE", 1}), 0);
 }
 
+TEST_F(exchange_test, AnAmountThatIsNoneIsRefusedAndNothingHappens) {
+  (void)ask(place_order{"SLU", side::sell, 100, 10});
+  for (const quantity wrong : {quantity{0}, quantity{-5}, amount_max + 1}) {
+    const placed answer = ask(place_order{"SLU", side::buy, 100, wrong});
+    EXPECT_TRUE(answer.is_known);
+    EXPECT_FALSE(answer.is_valid) << wrong;
+    EXPECT_EQ(answer.id, 0U);
+    EXPECT_EQ(answer.filled, 0);
+  }
+  const market_sums sums = ask(get_sums{"SLU"});
+  EXPECT_EQ(sums.bought.placed, 0);
+  EXPECT_EQ(sums.sold.open, 10);
+  EXPECT_TRUE(sums.add_up());
+  EXPECT_TRUE(ask(place_order{"SLU", side::buy, 100, 10}).is_valid);
+}
+
 TEST_F(exchange_test, WhatIsCancelledIsAccountedFor) {
   const placed answer = ask(place_order{"SLU", side::buy, 100, 10});
   EXPECT_EQ(ask(place_order{"SLU", side::sell, 100, 4}).filled, 4);
