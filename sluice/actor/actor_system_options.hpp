@@ -60,8 +60,8 @@ struct actor_system_stats {
   std::uint64_t live = 0;
   std::uint64_t dead_letters = 0;  // all messages that were sent and not handled; of those
   std::uint64_t dropped = 0;       // were dropped by full mailboxes
-  // To asks with limits, other than ask_first; their messages were handled. One that comes while
-  // the ask is just ending may be missed.
+  // To asks with limits; their messages were handled. Of an ask_first those that came after its
+  // limits, not after its first answer. One that comes while the ask is just ending may be missed.
   std::uint64_t late_replies = 0;
   std::uint64_t failures = 0;
   std::uint64_t restarts = 0;

@@ -368,3 +368,24 @@ TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {
 
 }  // namespace
 }  // namespace sluice
+TEST_F(late_reply_test, OfThoseWhoCameAfterTheFirstIsNone) {
+  const actor_router<slow> desk(system, {.members = 3, .name = "desk"});
+  auto f = desk.ask_first(question{}, deadline::after(1s, time));
+  run();
+  for (const auto& each : desk.members()) reply(each);
+  EXPECT_EQ(f.get(), 1);
+  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(system.stats().late_replies, 0U);
+}
+
+TEST_F(late_reply_test, OfThoseWhoWereAllTooLateAreAsManyAsThereAre) {
+  const actor_router<slow> desk(system, {.members = 2, .name = "desk"});
+  auto f = desk.ask_first(question{}, deadline::after(1s, time));
+  run();
+  time.advance(1s);
+  EXPECT_THROW((void)f.get(), future_error);
+  for (const auto& each : desk.members()) reply(each);
+  EXPECT_EQ(told.size(), 2U);
+  EXPECT_EQ(system.stats().late_replies, 2U);
+}
+

@@ -54,7 +54,7 @@ class responder {
   template <class... Args>
   void reply(Args&&... args) {
     if (!to_) return;
-    if (late_ != nullptr && to_->is_cancelled()) detail::tell_late(*late_);
+    if (late_ != nullptr) detail::note_answer(*late_, to_->is_cancelled());
     promise<R> to = take();
     (void)to.try_set_value(std::forward<Args>(args)...);
   }

@@ -137,8 +137,10 @@ class routed_calls : public send_calls<routed_calls<A>> {
   }
   // Asks all of them, without waiting for room, and gives the first answer that is one. The others
   // are cancelled: their responders are no longer wanted. Fails when all have failed, with the last
-  // failure; at its limits, as `ask` does. Of several that are asked no single one is waited for:
-  // an actor_watch finds no cycle that goes through such an ask.
+  // failure; at its limits, as `ask` does. Answers that come after the first are expected, and no
+  // late replies; those that come after its limits, when there was none in time, are. Of several
+  // that are asked no single one is waited for: an actor_watch finds no cycle that goes through
+  // such an ask.
   template <request M>
   future<reply_of<M>> ask_first(const M& m, wait_limits limits = {}) const {
     using reply = reply_of<M>;
@@ -148,10 +150,13 @@ class routed_calls : public send_calls<routed_calls<A>> {
     told_ask_ptr told = told_ask::of(*keeper_);
     std::vector<future<reply>> answers;
     std::vector<const cell*> have_it;
+    const first_answer any_of_them = first_if_limited(limits);
     const member_table::view those = table_->now();
     for (const member& each : those->all) {
       answers.push_back(request_through(
-          *each.who, *ops<M>().asked, M(m), nullptr, {}, [&] { return each.who->name(); },
+          *each.who, *ops<M>().asked, M(m), nullptr,
+          note_if_limited(*each.who, *ops<M>().asked, limits, any_of_them),
+          [&] { return each.who->name(); },
           [&](envelope& e) {
             e.is_tried = true;
             const status how = each.who->send(e, nullptr);
