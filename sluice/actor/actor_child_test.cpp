@@ -202,6 +202,22 @@ TEST_F(actor_child_test, AnyRefsOfOneActorAreEqualWhateverTheyWereMadeFrom) {
   const std::unordered_set<any_ref> some{by_ref, by_recipient, any_ref(bob)};
   EXPECT_EQ(some.size(), 2U);
 }
+TEST_F(actor_child_test, OneThatIsJustMadeAnewIsNotRunning) {
+  std::vector<actor_state> seen;
+  const auto boss = s.enter("boss");
+  ref<player> anna;
+  s.tell(boss, [&](player& me) {
+    anna = me.hire(part{.name = "anna", .at_start = [&](player& p) {
+                          seen.push_back(p.self().state());
+                          if (seen.size() == 2) falls(p);
+                        }});
+  });
+  s.fall(anna);
+  using enum actor_state;
+  EXPECT_EQ(seen, (std::vector{running, restarting, restarting}));
+  EXPECT_EQ(below(boss), "anna:running(1)");
+}
+
 
 struct come_and_go {};
 struct brief {};

@@ -10,7 +10,7 @@ namespace sluice {
 enum class actor_state : std::uint8_t {
   running,     // also one that has failed, while its parent has not decided
   closing,     // takes no messages any more, and handles those that it has
-  restarting,  // its state ends, is gone, or waits to be made anew; messages gather
+  restarting,  // its state ends, is gone, waits to be made anew, or is just made; messages gather
   stopping,    // ends, with all below it
   over,        // is no more
 };

@@ -329,6 +329,7 @@ class cell : public work, private child_hook {
   // full.
   atomic<std::uint32_t> begun_{0};
   atomic<bool> poked_{false};        // control_, resumed or the urgent lane has something
+  bool is_remade_ = false;         // from the end of one state until the next one is there
   atomic<bool> wanted_room_{false};  // room_ has something
   mode mode_ = mode::running;
   bool held_ = false;     // a coroutine keeps the next message out

@@ -97,7 +97,7 @@ actor_state cell::state() const noexcept {
   const std::lock_guard hold(guard_);
   if (over_.load(relaxed)) return actor_state::over;  // written under the guard
   if (ends_) return actor_state::stopping;
-  if (no_children_) return actor_state::restarting;
+  if (is_remade_) return actor_state::restarting;
   return closed_ ? actor_state::closing : actor_state::running;
 }
 
@@ -144,6 +144,7 @@ void cell::begin_renew() noexcept {
   if (mode_ == mode::renewed) {
     const std::lock_guard hold(guard_);
     ++restarts_;
+    is_remade_ = false;
   }
   const std::exception_ptr owed = std::exchange(extra().fails_anew, nullptr);
   if (owed == nullptr || mode_ != mode::renewed) return;
@@ -176,6 +177,7 @@ void cell::begin_retire() noexcept {
     const std::lock_guard hold(guard_);
     no_children_ = true;  // also none that `stopping` or a destructor spawns
   }
+    is_remade_ = true;
   stop_tasks();
   go_on_ending();
 }
