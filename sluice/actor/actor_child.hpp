@@ -5,8 +5,8 @@
 //
 // Guarantees: any thread may ask for the list, also while the actor is stuck in a handler. Each
 // child is seen at one moment of its own, in the order in which they were spawned; one that ends
-// meanwhile is `over`. A parent that watched its child before it ended hears of that when it is in
-// the list no more. The list has no more than `limit` of them, the eldest; `child_count` says how
+// meanwhile is `over`. A parent that watches its child hears of its end when it is in the list no
+// more. The list has no more than `limit` of them, the eldest; `child_count` says how
 // many there are.
 // Cost: `child_count` a short lock; the list a short lock for each that is in it, and the lock of
 // the parent while they are counted: who sends to the parent waits for that.

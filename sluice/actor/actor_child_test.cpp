@@ -10,6 +10,7 @@
 
 #include "sluice/actor/testing/stage.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/eventually.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/event.hpp"
@@ -115,6 +116,51 @@ TEST_F(actor_child_test, OneWhoseEndItsParentHearsOfIsNoChildAnyMore) {
   EXPECT_EQ(left, std::vector<std::size_t>{0});
 }
 
+TEST_F(actor_child_test, OneThatIsOverWhenItsParentBeginsToWatchItIsHeardOfWhenItIsNoChildAnyMore) {
+  manual_executor aside;
+  const auto boss = s.enter("boss");
+  ref<player> anna;
+  std::vector<std::size_t> left;
+  s.tell(boss, [&](player& me) { anna = me.hire("anna", {.on = &aside}); });
+  aside.run_all();
+  // Those who hear of it first have the parent watch it just then: it is over, and listed.
+  auto told = anna.ended().then([&](const actor_end&) {
+    EXPECT_TRUE(anna.is_over());
+    s.tell(boss, [&](player& me) {
+      EXPECT_EQ(me.child_count(), 1U);
+      me.watch(anna, [&](const actor_end& e) {
+        return act{[&left, name = e.name](player& p) {
+          EXPECT_EQ(name, "anna");
+          left.push_back(p.child_count());
+        }};
+      });
+    });
+    EXPECT_TRUE(left.empty());
+  });
+  anna.stop();
+  aside.run_all();
+  EXPECT_TRUE(told.is_ready());
+  s.run();
+  EXPECT_EQ(left, std::vector<std::size_t>{0});
+}
+
+TEST_F(actor_child_test, AWatchOfOneThatIsOverIsTakenBackAlsoWhileItIsListed) {
+  manual_executor aside;
+  const auto boss = s.enter("boss");
+  ref<player> anna;
+  s.tell(boss, [&](player& me) { anna = me.hire("anna", {.on = &aside}); });
+  aside.run_all();
+  auto told = anna.ended().then([&](const actor_end&) {
+    s.tell(boss, [&](player& me) { me.hears_of(anna); });
+    s.tell(boss, [&](player& me) { EXPECT_TRUE(me.unwatch(anna)); });
+  });
+  anna.stop();
+  aside.run_all();
+  s.run();
+  EXPECT_EQ(s.took(), "+boss +anna anna! -anna");
+  EXPECT_EQ(below(boss), "");
+}
+
 TEST_F(actor_child_test, OneThatClosesOrStopsSaysSo) {
   manual_executor aside;
   const auto boss = s.enter("boss");
@@ -154,6 +200,22 @@ TEST_F(actor_child_test, RestartsAreCountedAndSeenWhileTheyLast) {
   s.advance(2s);
   EXPECT_EQ(below(boss), "anna:running(2) bob:running");
   EXPECT_EQ(s.system.stats().restarts, 2U);
+}
+
+TEST_F(actor_child_test, OneThatIsJustMadeAnewIsNotRunning) {
+  std::vector<actor_state> seen;
+  const auto boss = s.enter("boss");
+  ref<player> anna;
+  s.tell(boss, [&](player& me) {
+    anna = me.hire(part{.name = "anna", .at_start = [&](player& p) {
+                          seen.push_back(p.self().state());
+                          if (seen.size() == 2) falls(p);
+                        }});
+  });
+  s.fall(anna);
+  using enum actor_state;
+  EXPECT_EQ(seen, (std::vector{running, restarting, restarting}));
+  EXPECT_EQ(below(boss), "anna:running(1)");
 }
 
 TEST_F(actor_child_test, ThoseThatAreMadeAnewWithAnotherCountAsWell) {
@@ -202,22 +264,6 @@ TEST_F(actor_child_test, AnyRefsOfOneActorAreEqualWhateverTheyWereMadeFrom) {
   const std::unordered_set<any_ref> some{by_ref, by_recipient, any_ref(bob)};
   EXPECT_EQ(some.size(), 2U);
 }
-TEST_F(actor_child_test, OneThatIsJustMadeAnewIsNotRunning) {
-  std::vector<actor_state> seen;
-  const auto boss = s.enter("boss");
-  ref<player> anna;
-  s.tell(boss, [&](player& me) {
-    anna = me.hire(part{.name = "anna", .at_start = [&](player& p) {
-                          seen.push_back(p.self().state());
-                          if (seen.size() == 2) falls(p);
-                        }});
-  });
-  s.fall(anna);
-  using enum actor_state;
-  EXPECT_EQ(seen, (std::vector{running, restarting, restarting}));
-  EXPECT_EQ(below(boss), "anna:running(1)");
-}
-
 
 struct come_and_go {};
 struct brief {};
@@ -277,6 +323,29 @@ TEST(actor_child_stress_test, AChildWhoseEndItsParentHearsOfIsNotThereAnyMore) {
   actor_system system(pool);
   const auto h = system.spawn<careful_host>();
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(h.ask(invite{}).get(), 0U);
+}
+
+// The same, but looks for it only when it is over.
+class late_host : public actor<late_host, invite, guest_left> {
+ public:
+  void on(invite, responder<std::size_t> to) {
+    to_ = std::move(to);
+    const auto g = spawn<guest>();
+    (void)g.send(brief{});
+    eventually([&] { return g.is_over(); });
+    watch(g, [](const actor_end&) { return guest_left{}; });
+  }
+  void on(guest_left) { to_.reply(child_count()); }
+
+ private:
+  responder<std::size_t> to_;
+};
+
+TEST(actor_child_stress_test, AChildThatIsOverWhenItsParentLooksIsNotThereAnyMoreEither) {
+  work_stealing_pool pool({.threads = 2});
+  actor_system system(pool);
+  const auto h = system.spawn<late_host>();
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(h.ask(invite{}).get(), 0U);
 }
 
 TEST(actor_child_stress_test, OneThatIsStuckIsSeenAllTheSame) {

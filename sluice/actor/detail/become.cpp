@@ -91,7 +91,7 @@ void watch_end(cell& other, unique_function<void(const actor_end&)> tell, watch_
   // In the turn of the other, or, if that is over, here.
   auto shared = std::make_shared<unique_function<void(const actor_end&)>>(std::move(tell));
   const cell_ptr held(&other);
-  const bool taken = other.call([held, shared, terms = std::move(terms)] {
+  const bool taken = other.call([held, shared, terms] {
     // Its parent hears of it when it is not among its children any more: that is told last.
     const bool is_of_parent = terms.by == held->parent() && terms.what == watcher::kind::watch;
     if (held->is_over() && !is_of_parent) return (*shared)(held->how_it_ended());
@@ -106,7 +106,12 @@ void watch_end(cell& other, unique_function<void(const actor_end&)> tell, watch_
     all.push_back(
         {[shared](const actor_end& e) { (*shared)(e); }, terms.life, terms.by, terms.what});
   });
-  if (!taken) (*shared)(other.how_it_ended());
+  if (taken) return;
+  if (terms.by == other.parent() && terms.what == watcher::kind::watch) {
+    watcher later{[shared](const actor_end& e) { (*shared)(e); }, terms.life, terms.by, terms.what};
+    if (terms.by->tell_when_heard(other, later)) return;
+  }
+  (*shared)(other.how_it_ended());
 }
 
 namespace {

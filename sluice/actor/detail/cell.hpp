@@ -154,6 +154,9 @@ class cell : public work, private child_hook {
   // one that it is in itself, or the one that makes its actor.
   bool lets_wait(status how) const noexcept;
   void note_lost(const envelope& e) const noexcept;
+  // For a child that is over: false if this one, in whose turn it is, has heard of that and lists
+  // it no more. Else it tells the watcher when it does.
+  bool tell_when_heard(cell& child, watcher& w);
   // For a letter that waited for room when the actor ended: the successor's, beyond the bound.
   // False: there is none; the letter is still the caller's.
   bool pass_on(envelope& e);
@@ -308,6 +311,7 @@ class cell : public work, private child_hook {
   std::uint32_t counted_ = 0;     // messages that were counted in, ever (modulo 2^32)
   std::uint32_t begun_seen_ = 0;  // begun_, as it was once
   const std::uint32_t capacity_;
+  void tell_parents_watches(cell& child) noexcept;
   const overflow overflow_;
   bool scheduled_ = false;
   bool closed_ = false;  // takes no messages any more

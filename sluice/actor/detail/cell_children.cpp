@@ -228,10 +228,7 @@ void cell::child_over(cell& child) noexcept {
   }
   child.is_cooling_ = false;
   if (extra_ != nullptr) leave_round(child);
-  if (child.extra_ != nullptr) {
-    std::vector<watcher> mine = std::exchange(child.extra_->watchers, {});
-    child.tell_end(mine);
-  }
+  tell_parents_watches(child);
   child.release();  // a living actor counts as one ref
   go_on_if_ending();
 }
@@ -252,6 +249,30 @@ void cell::leave_round(cell& child) noexcept {
   x.round.reset();
   decide_next();
 }
+bool cell::tell_when_heard(cell& child, watcher& w) {
+  {
+    const std::lock_guard hold(guard_);
+    if (!child.sibling().linked()) return false;
+  }
+  extra().unheard.emplace_back(&child, std::move(w));
+  return true;
+}
+
+void cell::tell_parents_watches(cell& child) noexcept {
+  if (child.extra_ != nullptr) {
+    std::vector<watcher> those = std::exchange(child.extra_->watchers, {});
+    child.tell_end(those);
+  }
+  if (extra_ == nullptr || extra_->unheard.empty()) return;
+  std::vector<watcher> late;
+  std::erase_if(extra_->unheard, [&](auto& each) {
+    if (each.first != &child) return false;
+    late.push_back(std::move(each.second));
+    return true;
+  });
+  child.tell_end(late);
+}
+
 
 // The grandparent has let this one go on: so it does with the child whose failure it could not
 // decide about. Those that wait for a round to end still do.

@@ -13,6 +13,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/actor/actor_end.hpp"
@@ -106,6 +107,7 @@ class cell_extra {
   std::deque<cell*> failed{};  // that wait for the round to end
   std::deque<time_point> restarts{};
 
+  std::vector<std::pair<const cell*, watcher>> unheard{};  // its watches of those that are over
   // Its parent's: how long it waits before it is made anew, and how often it did so lately.
   std::chrono::nanoseconds backoff{0};
   std::uint32_t in_a_row = 0;
