@@ -48,10 +48,10 @@ class system_core;
 class cell_extra;
 class room_wait;
 class cell;
-class cell_ptr;
 class in_turn;
 class place_line;
 struct watcher;
+using cell_ptr = counted_ptr<cell>;
 
 class cell : public work, private child_hook {
  public:
@@ -361,37 +361,5 @@ class cell : public work, private child_hook {
 };
 
 executor& executor_of(system_core& system) noexcept;
-
-// The counted pointer to a cell.
-class cell_ptr {
- public:
-  cell_ptr() noexcept = default;
-  explicit cell_ptr(cell* c) noexcept : cell_(c) {
-    if (c != nullptr) c->add_ref();
-  }
-  static cell_ptr adopt(cell* c) noexcept {
-    cell_ptr p;
-    p.cell_ = c;
-    return p;
-  }
-  cell_ptr(const cell_ptr& other) noexcept : cell_ptr(other.cell_) {}
-  cell_ptr(cell_ptr&& other) noexcept : cell_(std::exchange(other.cell_, nullptr)) {}
-  cell_ptr& operator=(cell_ptr other) noexcept {
-    std::swap(cell_, other.cell_);
-    return *this;
-  }
-  ~cell_ptr() {
-    if (cell_ != nullptr) cell_->release();
-  }
-
-  cell* get() const noexcept { return cell_; }
-  cell* operator->() const noexcept { return cell_; }
-  cell& operator*() const noexcept { return *cell_; }
-  explicit operator bool() const noexcept { return cell_ != nullptr; }
-  friend bool operator==(const cell_ptr&, const cell_ptr&) = default;
-
- private:
-  cell* cell_ = nullptr;
-};
 
 }  // namespace sluice::detail

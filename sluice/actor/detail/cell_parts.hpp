@@ -50,6 +50,39 @@ struct message_mark {
   std::uint64_t note = 0;
 };
 
+// A pointer to what counts its refs.
+template <class Counted>
+class counted_ptr {
+ public:
+  counted_ptr() noexcept = default;
+  explicit counted_ptr(Counted* c) noexcept : to_(c) {
+    if (c != nullptr) c->add_ref();
+  }
+  static counted_ptr adopt(Counted* c) noexcept {
+    counted_ptr p;
+    p.to_ = c;
+    return p;
+  }
+  counted_ptr(const counted_ptr& other) noexcept : counted_ptr(other.to_) {}
+  counted_ptr(counted_ptr&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
+  counted_ptr& operator=(counted_ptr other) noexcept {
+    std::swap(to_, other.to_);
+    return *this;
+  }
+  ~counted_ptr() {
+    if (to_ != nullptr) to_->release();
+  }
+
+  Counted* get() const noexcept { return to_; }
+  Counted* operator->() const noexcept { return to_; }
+  Counted& operator*() const noexcept { return *to_; }
+  explicit operator bool() const noexcept { return to_ != nullptr; }
+  friend bool operator==(const counted_ptr&, const counted_ptr&) = default;
+
+ private:
+  Counted* to_ = nullptr;
+};
+
 enum class stop_how : std::uint8_t { now, drain };
 
 }  // namespace sluice::detail
