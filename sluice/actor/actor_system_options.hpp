@@ -18,6 +18,7 @@ namespace sluice {
 struct dead_letter {
   actor_id to = 0;
   std::string_view name{};     // of the actor that it was sent to
+  std::string_view path{};     // the same with those of its parents: "/lobby/garden/anna"
   std::string_view type{};     // of that actor
   std::string_view message{};  // the type of the message
   bool is_request = false;     // somebody waits for an answer, and hears actor_error

@@ -107,6 +107,104 @@ TEST_F(dead_letter_test, OneWithoutANameHasItsTypeAndNumber) {
   EXPECT_NE(told[0].find("clerk-1'"), std::string::npos) << told[0];
 }
 
+struct hire {
+  using reply = ref<clerk>;
+  std::string name;
+};
+class office;
+struct open_branch {
+  using reply = ref<office>;
+  std::string name;
+};
+// Has clerks, and offices below it.
+class office : public actor<office, hire, open_branch> {
+ public:
+  ref<clerk> on(hire m) { return spawn_with<clerk>({.name = std::move(m.name)}); }
+  ref<office> on(open_branch m) { return spawn_with<office>({.name = std::move(m.name)}); }
+};
+
+class dead_letter_path_test : public ::testing::Test {
+ protected:
+  ~dead_letter_path_test() override {
+    system.stop();
+    on.run_all();
+  }
+  template <class To, class M>
+  auto ask(const To& to, M m) {
+    auto answer = to.ask(std::move(m));
+    on.run_all();
+    return answer.get();
+  }
+  actor_system_options options() {
+    actor_system_options o;
+    o.on_dead_letter = [this](const dead_letter& d) { paths.emplace_back(d.path); };
+    return o;
+  }
+  using lines = std::vector<std::string>;
+
+  lines paths;
+  manual_executor on;
+  actor_system system{on, options()};
+};
+
+TEST_F(dead_letter_path_test, NamesAllThatAreAbove) {
+  const auto bank = system.spawn_with<office>({.name = "bank"});
+  const auto branch = ask(bank, open_branch{"harbour"});
+  const auto anna = ask(branch, hire{"anna"});
+  anna.stop();
+  ASSERT_TRUE(anna.send(note{})) << "it has not begun to end";
+  on.run_all();
+  (void)anna.send(note{});
+  EXPECT_EQ(paths, (lines{"/bank/harbour/anna", "/bank/harbour/anna"}));
+}
+
+TEST_F(dead_letter_path_test, IsTheSameWhenThoseAboveAreGone) {
+  ref<clerk> anna;
+  {
+    const auto bank = system.spawn_with<office>({.name = "bank"});
+    anna = ask(ask(bank, open_branch{"harbour"}), hire{"anna"});
+    bank.stop();
+    on.run_all();
+  }
+  (void)anna.send(note{});
+  system.stop();
+  on.run_all();
+  (void)anna.send(note{});
+  EXPECT_EQ(paths, (lines{"/bank/harbour/anna", "/bank/harbour/anna"}));
+}
+
+TEST_F(dead_letter_path_test, HasATypeAndANumberWhereThereIsNoName) {
+  const auto bank = system.spawn<office>();
+  const auto anna = ask(bank, hire{"anna"});
+  anna.stop();
+  on.run_all();
+  (void)anna.send(note{});
+  bank.stop();
+  on.run_all();
+  (void)bank.send(open_branch{"harbour"});
+  const std::string above = "/" + bank.name();
+  EXPECT_NE(above.find("office-1"), std::string::npos) << above;
+  EXPECT_EQ(paths, (lines{above + "/anna", above}));
+}
+
+TEST_F(dead_letter_path_test, IsKnownOfOneThatNeverLived) {
+  class last_words : public actor<last_words, note> {
+   public:
+    explicit last_words(ref<clerk>& born) : born_(born) {}
+    void on(note) {}
+    void stopping() { born_ = spawn_with<clerk>({.name = "late"}); }
+
+   private:
+    ref<clerk>& born_;
+  };
+  ref<clerk> late;
+  system.spawn_with<last_words>({.name = "bank"}, std::ref(late)).stop();
+  on.run_all();
+  ASSERT_TRUE(late);
+  (void)late.send(note{});
+  EXPECT_EQ(paths, lines{"/bank/late"});
+}
+
 TEST_F(dead_letter_test, SaysWhoSentIt) {
   const auto anna = make("anna");
   const auto bob = system.spawn<messenger>();
@@ -300,6 +398,27 @@ TEST_F(late_reply_test, OfARouterHasItsName) {
   EXPECT_NE(told[0].find("'desk'"), std::string::npos) << told[0];
 }
 
+TEST_F(late_reply_test, OfThoseWhoCameAfterTheFirstIsNone) {
+  const actor_router<slow> desk(system, {.members = 3, .name = "desk"});
+  auto f = desk.ask_first(question{}, deadline::after(1s, time));
+  run();
+  for (const auto& each : desk.members()) reply(each);
+  EXPECT_EQ(f.get(), 1);
+  EXPECT_EQ(told, lines{});
+  EXPECT_EQ(system.stats().late_replies, 0U);
+}
+
+TEST_F(late_reply_test, OfThoseWhoWereAllTooLateAreAsManyAsThereAre) {
+  const actor_router<slow> desk(system, {.members = 2, .name = "desk"});
+  auto f = desk.ask_first(question{}, deadline::after(1s, time));
+  run();
+  time.advance(1s);
+  EXPECT_THROW((void)f.get(), future_error);
+  for (const auto& each : desk.members()) reply(each);
+  EXPECT_EQ(told.size(), 2U);
+  EXPECT_EQ(system.stats().late_replies, 2U);
+}
+
 TEST_F(late_reply_test, InTimeIsNone) {
   const auto anna = system.spawn<slow>();
   auto f = anna.ask(question{}, deadline::after(1s, time));
@@ -368,24 +487,3 @@ TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {
 
 }  // namespace
 }  // namespace sluice
-TEST_F(late_reply_test, OfThoseWhoCameAfterTheFirstIsNone) {
-  const actor_router<slow> desk(system, {.members = 3, .name = "desk"});
-  auto f = desk.ask_first(question{}, deadline::after(1s, time));
-  run();
-  for (const auto& each : desk.members()) reply(each);
-  EXPECT_EQ(f.get(), 1);
-  EXPECT_EQ(told, lines{});
-  EXPECT_EQ(system.stats().late_replies, 0U);
-}
-
-TEST_F(late_reply_test, OfThoseWhoWereAllTooLateAreAsManyAsThereAre) {
-  const actor_router<slow> desk(system, {.members = 2, .name = "desk"});
-  auto f = desk.ask_first(question{}, deadline::after(1s, time));
-  run();
-  time.advance(1s);
-  EXPECT_THROW((void)f.get(), future_error);
-  for (const auto& each : desk.members()) reply(each);
-  EXPECT_EQ(told.size(), 2U);
-  EXPECT_EQ(system.stats().late_replies, 2U);
-}
-

@@ -94,6 +94,9 @@ class cell : public work, private child_hook {
   actor_id id() const noexcept { return id_; }
   std::string name() const;
   // As whoever watches (sluice::inspect) knows it. Its name is told with the first of these.
+  // The names of all above it and its own, as in "/lobby/garden/anna". Where dead letters are not
+  // told, those above one that is over are left out.
+  std::string path() const;
   watch::party as_party() const noexcept;
   // The same, but told only from its own turn: any other thread may hold what names wait for.
   watch::party acting_party() const noexcept;
@@ -287,6 +290,7 @@ class cell : public work, private child_hook {
   void lose_messages() noexcept;
   void tell_end(std::vector<watcher>& those) const noexcept;
   bool stop_last_child() noexcept;
+  void keep_path();
   void child_failed(cell& child) noexcept;
   void decide(cell& child) noexcept;
   void decide_next() noexcept;

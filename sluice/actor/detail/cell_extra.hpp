@@ -88,6 +88,7 @@ class cell_extra {
   std::unique_ptr<thread_pool> own_thread{};
 
   // Its end.
+  std::string path_above{};  // its parent's, who may be gone; constant once it is over
   std::exception_ptr error{};
   end_reason reason = end_reason::stopped;
   std::vector<watcher> watchers{};
@@ -106,8 +107,8 @@ class cell_extra {
   std::optional<restart_round> round{};
   std::deque<cell*> failed{};  // that wait for the round to end
   std::deque<time_point> restarts{};
-
   std::vector<std::pair<const cell*, watcher>> unheard{};  // its watches of those that are over
+
   // Its parent's: how long it waits before it is made anew, and how often it did so lately.
   std::chrono::nanoseconds backoff{0};
   std::uint32_t in_a_row = 0;

@@ -25,6 +25,7 @@ void cell::begin_life() {
     // The parent takes no more children: it is born dead.
     mode_ = mode::over;
     close_intake();
+    keep_path();
     {
       const std::lock_guard hold(guard_);
       ends_ = true;
@@ -310,6 +311,7 @@ void cell::finish() noexcept {
     // This very turn runs on it: somebody else waits for its end.
     (void)system_.root().call([mine = std::move(extra_->own_thread)]() mutable { mine.reset(); });
   }
+  keep_path();
   // The parent hears of it when this is not among its children any more.
   const auto is_of_others = [this](const watcher& w) {
     return w.by != parent_ || w.what != watcher::kind::watch;
@@ -341,6 +343,31 @@ actor_end cell::how_it_ended() const {
 
 void cell::lose_messages() noexcept {
   while (envelope* const e = taken_.pop_front()) lose(*e, loss::unhandled);
+// From here on its parent may go before it. Without refs nobody can send to it, nor ask for its
+// path.
+void cell::keep_path() {
+  // relaxed: a ref comes from another one.
+  if (!system_.options().on_dead_letter || parent_ == nullptr || refs_.load(relaxed) == 1) return;
+  if (parent_ != &system_.root()) extra().path_above = parent_->path();
+}
+
+// As long as one is not over, those above it are there.
+std::string cell::path() const {
+  std::string text;
+  cell_ptr here(const_cast<cell*>(this));
+  for (;;) {
+    text.insert(0, "/" + here->name());
+    if (here->parent_ == &system_.root()) return text;
+    cell_ptr above;
+    {
+      const std::lock_guard hold(here->guard_);
+      if (!here->over_.load(relaxed)) above = cell_ptr(here->parent_);  // written under the guard
+    }
+    if (!above) return here->extra_ != nullptr ? here->extra_->path_above + text : text;
+    here = std::move(above);
+  }
+}
+
   envelope_list lanes[3];
   {
     const std::lock_guard hold(guard_);

@@ -67,8 +67,10 @@ void system_core::lost(const cell& to, const envelope& e, loss why) noexcept {
     watching->lost(to.id(), e.ops->type, e.note, why);
   if (!options_.on_dead_letter || is_gone_.load(relaxed)) return;
   const std::string name = to.name();
+  const std::string path = to.path();
   options_.on_dead_letter({.to = to.id(),
                            .name = name,
+                           .path = path,
                            .type = to.type(),
                            .message = e.ops->type,
                            .is_request = e.is_request,
