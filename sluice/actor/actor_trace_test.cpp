@@ -6,8 +6,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "sluice/actor/actor_router.hpp"
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/actor/letting_others_in.hpp"
+#include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
 namespace sluice {
@@ -106,6 +108,55 @@ TEST_F(actor_trace_test, WhatAHandlerSendsBelongsToTheTraceOfItsMessage) {
   EXPECT_NE(first.find("a0->>a3: order\n  a3->>a1: take\n  a3->>a2: mail\n"), std::string::npos)
       << first;
   for (const trace_event& e : trace.events()) EXPECT_LE(e.trace, 2U);
+}
+
+// Hands what it is told on to whoever of a group has room first, and waits for that.
+class dispatcher : public actor<dispatcher, order> {
+ public:
+  explicit dispatcher(const actor_router<mailer>& to) : to_(to) {}
+  task<> on(order m) {
+    mail letter{m.what};
+    auto sending = to_.async_send(std::move(letter));
+    const status how = co_await std::move(sending);
+    EXPECT_TRUE(how);
+  }
+
+ private:
+  const actor_router<mailer> to_;
+};
+
+TEST_F(actor_trace_test, AGroupThatIsFullKeepsTheTraceOfWhatWaits) {
+  manual_executor aside;
+  actor_options small;
+  small.mailbox.capacity = 1;
+  small.on = &aside;
+  const actor_router<mailer> group(kit.system(), {.members = 3, .name = "group", .member = small});
+  const auto sender = kit.spawn_with<dispatcher>({.name = "sender"}, group);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(group.send(mail{"before"}));
+  kit.settle();
+  trace.start();
+  ASSERT_TRUE(sender.send(order{"tea"}));
+  kit.settle();
+  for (int i = 0; i < 3; ++i) {
+    aside.run_all();
+    kit.settle();
+  }
+  const std::vector<trace_event> all = trace.events();
+  const auto is_last_begun = [](const trace_event& e) {
+    return e.what == trace_event::kind::begun && e.message != 0;
+  };
+  const auto begun = std::find_if(all.rbegin(), all.rend(), is_last_begun);
+  ASSERT_NE(begun, all.rend());
+  EXPECT_NE(begun->type.find("mail"), std::string_view::npos);
+  EXPECT_EQ(begun->trace, 1U) << "that of the order";
+  const auto sent = std::ranges::find(all, begun->message, &trace_event::number);
+  ASSERT_NE(sent, all.end());
+  EXPECT_EQ(sent->what, trace_event::kind::sent);
+  EXPECT_EQ(sent->to, begun->to) << "it was sent to the one that it waited for";
+  EXPECT_EQ(sent->from, sender.id());
+  kit.system().stop();
+  while (kit.settle() + aside.run_all() > 0) {
+  }
 }
 
 TEST_F(actor_trace_test, ShowsFailuresAndWhatWasLost) {

@@ -339,6 +339,58 @@ TEST_F(Mailbox, AWaitThatTimesOutTookNothing) {
   EXPECT_EQ(said, (heard{"a"}));
 }
 
+TEST_F(Mailbox, AWaitThatIsStoppedInTheMiddleTookNothing) {
+  const auto to = make(overflow::block, 1);
+  EXPECT_TRUE(to.send(word{"a"}));
+  owned mine{std::make_unique<int>(1)};
+  std::stop_source stop;
+  status how = status::ok;
+  {
+    const std::jthread sender([&] { how = to.send_within(mine, {deadline(), stop.get_token()}); });
+    testing::eventually([&] { return to.waiting() == 1; });
+    stop.request_stop();
+  }
+  EXPECT_EQ(how, status::stopped);
+  ASSERT_NE(mine.value, nullptr);
+  EXPECT_EQ(*mine.value, 1);
+  EXPECT_EQ(to.waiting(), 0U);
+  EXPECT_EQ(to.queued(), 1U);
+  run();
+  EXPECT_EQ(said, (heard{"a"}));
+  EXPECT_EQ(system->stats().dead_letters, 0U);
+  EXPECT_TRUE(to.send(std::move(mine))) << "it can be sent once more";
+  run();
+  EXPECT_EQ(said, (heard{"a", "1"}));
+}
+
+// ---- senders that meet
+
+TEST_F(Mailbox, SendersWaitForOneAnotherLessAgainWhenTheyMeetNoMore) {
+  const auto to = make(overflow::reject, 1000);
+  const detail::cell& its = to.cell_of();
+  EXPECT_EQ(its.patience(), 0U);
+  {
+    // Nobody takes out what they send: they get more and more patient.
+    std::atomic<bool> has_met{false};
+    const auto send_many = [&] {
+      while (!has_met) (void)to.try_send(low_word{"x"});
+    };
+    const std::jthread one(send_many);
+    const std::jthread other(send_many);
+    testing::eventually([&] { return its.patience() > 0; });
+    has_met = true;
+  }
+  const std::uint32_t most = its.patience();
+  ASSERT_GT(most, 0U);
+  run();
+  for (std::uint32_t turns = 1; turns <= most; ++turns) {
+    EXPECT_TRUE(to.send(word{"alone"}));
+    run();
+    EXPECT_LE(its.patience(), most - turns);
+  }
+  EXPECT_EQ(its.patience(), 0U);
+}
+
 // ---- with coroutines that wait
 
 task<status> send_word(ref<listener> to, std::string text, wait_limits limits = {}) {

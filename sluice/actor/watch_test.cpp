@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "sluice/actor/testing/stage.hpp"
+#include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/future/promise.hpp"
 
 namespace sluice {
 namespace {
@@ -47,6 +49,58 @@ TEST(watch_test, AWatcherHearsWhoEndedAndHow) {
   EXPECT_EQ(s.took(), "a! -a w:a-stopped");
   s.fall(b);
   EXPECT_EQ(s.took(), "b! -b w:b-failed");
+}
+
+// One whose end is just going on has orders taken until it is over, and is told of after that.
+TEST(watch_test, AWatchThatBeginsInTheMiddleOfTheEndIsHeardOfOnce) {
+  stage s;
+  manual_executor aside;
+  const auto boss = s.enter("boss");
+  const auto w = s.enter("w");
+  ref<player> a;
+  const auto watch_it = [&] {
+    for (const auto& who : {w, boss}) s.tell(who, [&](player& me) { me.hears_of(a); });
+  };
+  s.tell(boss, [&](player& me) {
+    a = me.hire(part{.name = "a", .at_stop = [&](player&) { watch_it(); }}, {.on = &aside});
+  });
+  s.took();
+  a.stop();
+  aside.run_all();
+  s.run();
+  EXPECT_EQ(s.took(), "a! -a w:a-stopped boss:a-stopped");
+  EXPECT_EQ(boss.child_count(), 0U);
+}
+
+TEST(watch_test, AFullMailboxKeepsOutNeitherWatchesNorPipes) {
+  for (const overflow when_full : {overflow::reject, overflow::drop_newest, overflow::drop_oldest,
+                                   overflow::latest, overflow::block}) {
+    stage s;
+    manual_executor aside;
+    actor_options small = named("a");
+    small.mailbox = {.capacity = 1, .overflow = when_full};
+    small.on = &aside;
+    const auto a = s.system.spawn_with<player>(small, part{.name = "a", .log = &s.log});
+    const auto b = s.enter("b");
+    promise<std::string> p;
+    ASSERT_TRUE(a.send(act{[&](player& me) {
+      me.hears_of(b);
+      me.pipe(p.get_future(), [](const std::string& text) { return say{text}; });
+    }}));
+    aside.run_all();
+    s.took();
+    ASSERT_TRUE(a.send(say{"first"}));
+    b.stop();
+    s.run();
+    p.set_value("piped");
+    EXPECT_EQ(a.queued(), 1U) << "they do not count";
+    // Orders are taken by the turn, which then handles messages in the order of their coming.
+    aside.run_all();
+    EXPECT_EQ(s.took(), "b! -b a:first a:b-stopped a:piped") << to_string(when_full);
+    EXPECT_EQ(s.dead_letters(), "") << to_string(when_full);
+    a.stop();
+    aside.run_all();
+  }
 }
 
 TEST(watch_test, OneThatIsOverIsHeardOfAtOnce) {

@@ -113,6 +113,8 @@ class cell : public work, private child_hook {
   std::uint32_t begun() const noexcept { return begun_.load(relaxed); }
   std::size_t waiting() const noexcept;  // senders
   actor_state state() const noexcept;
+  // How long senders wait for one another, in steps: 0 is least. relaxed: a number to look at.
+  std::uint32_t patience() const noexcept { return crowd_.load(relaxed); }
   std::uint32_t restarts() const noexcept;  // how often it has been made anew
 
   // ---- in the actor's own turn
