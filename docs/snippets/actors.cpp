@@ -296,6 +296,35 @@ bool supervision() {
   return ok;
 }
 
+class office : public actor<office, ask_child> {
+ public:
+  office() {
+    parser_ = spawn_with<parser>({.name = "parser", .kind = sluice::child_kind::permanent});
+  }
+  ref<parser> on(ask_child) { return parser_; }
+
+ private:
+  ref<parser> parser_;
+};
+
+bool kinds() {
+  sluice::manual_executor here;
+  sluice::actor_system system(here, {.on_failure = [](const sluice::actor_failure&) {}});
+  const auto top = system.spawn<office>();
+  auto asked = top.ask(ask_child{});
+  here.run_all();
+  const ref<parser> child = asked.get();
+  bool ok = static_cast<bool>(child.send(parse{"a"}));
+  here.run_all();
+  child.stop();
+  auto anew = child.ask(parsed{});
+  here.run_all();
+  ok = ok && anew.get() == 0;  // it is there, made anew
+  system.stop();
+  here.run_all();
+  return ok && child.is_over();
+}
+
 // ---- time, futures, becoming something else
 
 struct connect {};
@@ -400,7 +429,7 @@ bool a_test() {
 
 int main() {
   const bool all = an_account() && full_mailboxes() && answers() && coroutines() && supervision() &&
-                   becoming() && the_end() && a_test();
+                   kinds() && becoming() && the_end() && a_test();
   std::puts(all ? "ok" : "failed");
   return all ? 0 : 1;
 }

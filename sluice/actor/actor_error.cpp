@@ -28,6 +28,8 @@ std::string_view to_string(actor_error::reason why) noexcept {
       return "it let go of the request without an answer";
     case actor_error::linked:
       return "an actor it is linked to has failed";
+    case actor_error::ended:
+      return "it is permanent, and its parent has not ended it";
   }
   return "unknown";
 }

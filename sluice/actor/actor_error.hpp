@@ -23,6 +23,7 @@ class actor_error : public std::runtime_error {
     stopped,     // the stop_token asked while there was no room
     unanswered,  // it took the message and let go of the responder without an answer
     linked,      // an actor that this one is linked to has failed
+    ended,       // it was ended by somebody else than its parent, and is permanent
   };
 
   actor_error(reason why, std::string_view actor, std::string_view message);

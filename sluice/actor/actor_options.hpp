@@ -28,6 +28,7 @@ struct actor_options {
   executor* on = nullptr;       // null: the system's
   bool own_thread = false;      // it runs on a thread of its own, for as long as it lives
   std::uint32_t per_turn = 64;  // messages it handles before others come on
+  child_kind kind = child_kind::transient;  // how it is made anew: supervision.hpp
 };
 
 // Of an actor, for programs; unique in its system.

@@ -234,6 +234,7 @@ TEST_F(misuse_DeathTest, EntitiesHaveOneKeeperWithLimitsThatFit) {
   EXPECT_DEATH(make({.live_max = 0}), "room for one live actor at least");
   EXPECT_DEATH(make({.live_max = 10, .live_limit = 9}), "not below live_max");
   EXPECT_DEATH(make({.idle = -1s}), "an idle time that is not negative");
+  EXPECT_DEATH(make({.each = {.kind = child_kind::permanent}}), "neither permanent nor temporary");
   memory_actor_store store;
   EXPECT_DEATH(
       {

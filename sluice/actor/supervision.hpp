@@ -20,8 +20,19 @@
 // forgotten after `within` without a failure. Meanwhile messages gather in the mailbox.
 // A child that fails while its parent ends is stopped, whatever is said here.
 //
+// A single child may be of another kind than its siblings (actor_options::kind):
+// - transient, as it is unless something else is said: made anew when it fails and that is what its
+//   parent decides; when it is stopped or closed, it ends.
+// - permanent: to be there as long as its parent is. It ends when that ends it; when it stops
+//   itself, or somebody else stops or closes it, that is a failure (actor_error::ended), about
+//   which the parent decides as about any other. What is in its mailbox stays. For an actor that
+//   the system has spawned, the parent is whoever is no actor.
+// - temporary: never made anew. Where a restart is decided for it, or it is in a round of others,
+//   it is stopped; that does not count as a restart.
+//
 //     actor_options o;
 //     o.children = {.who = strategy::rest_for_one, .restarts_max = 3, .within = 5s};
+//     auto log = spawn_with<logger>({.name = "log", .kind = child_kind::permanent});
 
 #include <chrono>
 #include <cstdint>
@@ -33,6 +44,8 @@ namespace sluice {
 
 enum class strategy : std::uint8_t { one_for_one, one_for_all, rest_for_one };
 enum class directive : std::uint8_t { resume, restart, stop, escalate };
+
+enum class child_kind : std::uint8_t { transient, permanent, temporary };
 
 struct supervision {
   strategy who = strategy::one_for_one;

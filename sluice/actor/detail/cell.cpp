@@ -68,6 +68,7 @@ message_mark cell::current_mark() noexcept {
 cell::cell(system_core& system, cell* parent, executor& on, const actor_options& o)
     : capacity_(o.mailbox.capacity),
       overflow_(o.mailbox.overflow),
+      kind_(o.kind),
       per_turn_(static_cast<std::uint16_t>(std::clamp<std::uint32_t>(o.per_turn, 1, 65'535))),
       on_(&on),
       system_(system),

@@ -85,6 +85,7 @@ class cell : public work, private child_hook {
   // The same for a coroutine of a handler.
   bool resume(work& item) noexcept;
   bool call(unique_function<void()> f);
+  // By its parent, or it is a failure if it is permanent.
   void request_stop(stop_how how) noexcept;
 
   // A message that nobody will handle.
@@ -93,10 +94,10 @@ class cell : public work, private child_hook {
   bool is_over() const noexcept { return over_.load(acquire); }
   actor_id id() const noexcept { return id_; }
   std::string name() const;
-  // As whoever watches (sluice::inspect) knows it. Its name is told with the first of these.
   // The names of all above it and its own, as in "/lobby/garden/anna". Where dead letters are not
   // told, those above one that is over are left out.
   std::string path() const;
+  // As whoever watches (sluice::inspect) knows it. Its name is told with the first of these.
   watch::party as_party() const noexcept;
   // The same, but told only from its own turn: any other thread may hold what names wait for.
   watch::party acting_party() const noexcept;
@@ -112,9 +113,9 @@ class cell : public work, private child_hook {
   // not in it. relaxed: a number to compare with an older one.
   std::uint32_t begun() const noexcept { return begun_.load(relaxed); }
   std::size_t waiting() const noexcept;  // senders
-  actor_state state() const noexcept;
   // How long senders wait for one another, in steps: 0 is least. relaxed: a number to look at.
   std::uint32_t patience() const noexcept { return crowd_.load(relaxed); }
+  actor_state state() const noexcept;
   std::uint32_t restarts() const noexcept;  // how often it has been made anew
 
   // ---- in the actor's own turn
@@ -153,15 +154,15 @@ class cell : public work, private child_hook {
   // The same, but no more than so many.
   std::vector<cell_ptr> eldest_children(std::size_t limit) const;
   std::size_t child_count() const noexcept;  // any thread
+  // For a child that is over: false if this one, in whose turn it is, has heard of that and lists
+  // it no more. Else it tells the watcher when it does.
+  bool tell_when_heard(cell& child, watcher& w);
   bool is_behaving() const noexcept { return behaves_; }
   void set_behaving(bool b) noexcept { behaves_ = b; }
   // A coroutine whose send said so may wait for room: it holds up no thread, and so no turn but the
   // one that it is in itself, or the one that makes its actor.
   bool lets_wait(status how) const noexcept;
   void note_lost(const envelope& e) const noexcept;
-  // For a child that is over: false if this one, in whose turn it is, has heard of that and lists
-  // it no more. Else it tells the watcher when it does.
-  bool tell_when_heard(cell& child, watcher& w);
   // For a letter that waited for room when the actor ended: the successor's, beyond the bound.
   // False: there is none; the letter is still the caller's.
   bool pass_on(envelope& e);
@@ -289,23 +290,28 @@ class cell : public work, private child_hook {
   void close_intake() noexcept;
   void finish_state() noexcept;
   void finish() noexcept;
+  void keep_path();
   void lose_messages() noexcept;
   void tell_end(std::vector<watcher>& those) const noexcept;
+  void order_stop(stop_how how) noexcept;
+  bool is_told_by_parent() const noexcept;
   bool stop_last_child() noexcept;
-  void keep_path();
   void child_failed(cell& child) noexcept;
   void decide(cell& child) noexcept;
   void decide_next() noexcept;
+  static directive at_restart(const cell& child) noexcept;
   const supervision& supervises() const noexcept;
   bool may_restart() noexcept;
   std::chrono::nanoseconds backoff_of(cell& child) noexcept;
   void restart(cell& child) noexcept;
   void restart_step() noexcept;
+  void take_down(cell& child) noexcept;
   void renew_after(cell& child, std::chrono::nanoseconds wait) noexcept;
   void renew_child(cell& child) noexcept;
   void child_retired(cell& child) noexcept;
   void child_settled(cell& child) noexcept;
   void child_over(cell& child) noexcept;
+  void tell_parents_watches(cell& child) noexcept;
   void leave_round(cell& child) noexcept;
   void go_on_if_ending() noexcept;
   void let_children_go_on() noexcept;
@@ -317,12 +323,13 @@ class cell : public work, private child_hook {
   std::uint32_t counted_ = 0;     // messages that were counted in, ever (modulo 2^32)
   std::uint32_t begun_seen_ = 0;  // begun_, as it was once
   const std::uint32_t capacity_;
-  void tell_parents_watches(cell& child) noexcept;
   const overflow overflow_;
+  const child_kind kind_;
   bool scheduled_ = false;
   bool closed_ = false;  // takes no messages any more
   bool ends_ = false;    // nor what is not counted
   bool no_children_ = false;
+  bool is_remade_ = false;         // from the end of one state until the next one is there
   atomic<bool> over_{false};       // written under guard_
   bool takes_all_ = true;          // constant: of what is in the normal lane, or one at a time
   atomic<std::uint8_t> crowd_{0};  // how long senders wait for one another, see lock_for_send
@@ -339,7 +346,6 @@ class cell : public work, private child_hook {
   // full.
   atomic<std::uint32_t> begun_{0};
   atomic<bool> poked_{false};        // control_, resumed or the urgent lane has something
-  bool is_remade_ = false;         // from the end of one state until the next one is there
   atomic<bool> wanted_room_{false};  // room_ has something
   mode mode_ = mode::running;
   bool held_ = false;     // a coroutine keeps the next message out

@@ -42,6 +42,11 @@ void cell::set_going(cell& child, mode next) noexcept {
   child.on_->post(child);
 }
 
+// What a restart is for a child of its kind.
+directive cell::at_restart(const cell& child) noexcept {
+  return child.kind_ == child_kind::temporary ? directive::stop : directive::restart;
+}
+
 void cell::child_failed(cell& child) noexcept {
   if (mode_ != mode::running) {
     // It ends along with this one.
@@ -53,7 +58,7 @@ void cell::child_failed(cell& child) noexcept {
   if (!x.round) return decide(child);
   const bool is_in_it = std::ranges::find(x.round->who, &child) != x.round->who.end();
   if (is_in_it && x.round->now == restart_round::phase::taking_down) {
-    system_.failed(child, child.extra_->error, directive::restart);
+    system_.failed(child, child.extra_->error, at_restart(child));
     // If it is being taken down, the order for that is before it: it has only to go on. Else its
     // turn comes.
     if (x.round->awaited == &child) set_going(child, mode::running);
@@ -73,6 +78,7 @@ void cell::decide(cell& child) noexcept {
     what = directive::escalate;
   }
   if (what == directive::resume && !child.has_state_) what = directive::stop;
+  if (what == directive::restart) what = at_restart(child);
   if (what == directive::restart && !may_restart()) what = directive::escalate;
   if (what == directive::escalate && parent_ == nullptr) what = directive::stop;
   system_.failed(child, error, what);
@@ -142,7 +148,7 @@ void cell::restart(cell& child) noexcept {
   // What another of them failed with is settled by this: it is made anew as well.
   std::erase_if(extra().failed, [&](cell* other) {
     if (std::ranges::find(round.who, other) == round.who.end()) return false;
-    system_.failed(*other, other->extra_->error, directive::restart);
+    system_.failed(*other, other->extra_->error, at_restart(*other));
     return true;
   });
   round.at = round.who.size();
@@ -156,9 +162,7 @@ void cell::restart_step() noexcept {
   if (round.now == phase::taking_down && round.at > 0) {
     cell& next = *round.who[--round.at];
     round.awaited = &next;
-    if (next.is_with_parent_) return set_going(next, mode::retiring);
-    (void)next.call([&next] { next.begin_retire(); });  // if it is over, that is still to be heard
-    return;
+    return take_down(next);
   }
   if (round.now == phase::taking_down) {
     round.now = phase::waiting;
@@ -178,6 +182,18 @@ void cell::restart_step() noexcept {
   }
   extra().round.reset();
   decide_next();
+}
+
+// If it is over, that is still to be heard.
+void cell::take_down(cell& child) noexcept {
+  const bool is_for_good = at_restart(child) == directive::stop;
+  if (!child.is_with_parent_) {
+    if (is_for_good) return child.order_stop(stop_how::now);
+    (void)child.call([&child] { child.begin_retire(); });
+    return;
+  }
+  if (is_for_good) child.extra_->reason = end_reason::failed;
+  set_going(child, is_for_good ? mode::stopping : mode::retiring);
 }
 
 // Its state is gone.
@@ -233,22 +249,6 @@ void cell::child_over(cell& child) noexcept {
   go_on_if_ending();
 }
 
-void cell::leave_round(cell& child) noexcept {
-  cell_extra& x = *extra_;
-  std::erase(x.failed, &child);
-  if (!x.round) return;
-  restart_round& round = *x.round;
-  const auto found = std::ranges::find(round.who, &child);
-  if (found == round.who.end()) return;
-  if (static_cast<std::size_t>(found - round.who.begin()) < round.at) --round.at;
-  round.who.erase(found);
-  if (mode_ != mode::running) return;
-  if (round.awaited == &child) return child_settled(child);
-  if (!round.who.empty() || round.now != restart_round::phase::waiting) return;
-  (void)cancel_call(round.timer);
-  x.round.reset();
-  decide_next();
-}
 bool cell::tell_when_heard(cell& child, watcher& w) {
   {
     const std::lock_guard hold(guard_);
@@ -273,6 +273,22 @@ void cell::tell_parents_watches(cell& child) noexcept {
   child.tell_end(late);
 }
 
+void cell::leave_round(cell& child) noexcept {
+  cell_extra& x = *extra_;
+  std::erase(x.failed, &child);
+  if (!x.round) return;
+  restart_round& round = *x.round;
+  const auto found = std::ranges::find(round.who, &child);
+  if (found == round.who.end()) return;
+  if (static_cast<std::size_t>(found - round.who.begin()) < round.at) --round.at;
+  round.who.erase(found);
+  if (mode_ != mode::running) return;
+  if (round.awaited == &child) return child_settled(child);
+  if (!round.who.empty() || round.now != restart_round::phase::waiting) return;
+  (void)cancel_call(round.timer);
+  x.round.reset();
+  decide_next();
+}
 
 // The grandparent has let this one go on: so it does with the child whose failure it could not
 // decide about. Those that wait for a round to end still do.

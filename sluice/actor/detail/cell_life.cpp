@@ -144,8 +144,8 @@ void cell::begin_renew() noexcept {
   }
   if (mode_ == mode::renewed) {
     const std::lock_guard hold(guard_);
-    ++restarts_;
     is_remade_ = false;
+    ++restarts_;
   }
   const std::exception_ptr owed = std::exchange(extra().fails_anew, nullptr);
   if (owed == nullptr || mode_ != mode::renewed) return;
@@ -177,13 +177,26 @@ void cell::begin_retire() noexcept {
   {
     const std::lock_guard hold(guard_);
     no_children_ = true;  // also none that `stopping` or a destructor spawns
-  }
     is_remade_ = true;
+  }
   stop_tasks();
   go_on_ending();
 }
 
+bool cell::is_told_by_parent() const noexcept {
+  const cell* const by = current();
+  return by == parent_ || (by == nullptr && parent_ == &system_.root());
+}
+
 void cell::request_stop(stop_how how) noexcept {
+  if (kind_ != child_kind::permanent || is_told_by_parent()) return order_stop(how);
+  (void)call([this] {
+    if (mode_ != mode::running) return;  // it ends, or is made anew, already
+    fail(std::make_exception_ptr(actor_error(actor_error::ended, name(), "")));
+  });
+}
+
+void cell::order_stop(stop_how how) noexcept {
   (void)call([this, how] {
     if (how == stop_how::now || mode_ == mode::stopping) return begin_stop(how);
     drains_ = true;  // the turn stops it when the mailbox is empty, also after it is made anew
@@ -271,7 +284,7 @@ bool cell::stop_last_child() noexcept {
   } else if (!std::exchange(last->is_asked_, true)) {
     // One without a state is not made anew only to empty its mailbox.
     const bool drains = mode_ == mode::stopping && !last->is_cooling_;
-    last->request_stop(drains ? how_ : stop_how::now);
+    last->order_stop(drains ? how_ : stop_how::now);
   }
   return true;
 }
@@ -298,6 +311,7 @@ void cell::finish() noexcept {
   finish_state();
   lose_messages();
   const end_reason why = extra_ != nullptr ? extra_->reason : end_reason::stopped;
+  keep_path();
   {
     const std::lock_guard hold(guard_);
     over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
@@ -311,7 +325,6 @@ void cell::finish() noexcept {
     // This very turn runs on it: somebody else waits for its end.
     (void)system_.root().call([mine = std::move(extra_->own_thread)]() mutable { mine.reset(); });
   }
-  keep_path();
   // The parent hears of it when this is not among its children any more.
   const auto is_of_others = [this](const watcher& w) {
     return w.by != parent_ || w.what != watcher::kind::watch;
@@ -330,19 +343,6 @@ void cell::tell_end(std::vector<watcher>& those) const noexcept {
   }
 }
 
-actor_end cell::how_it_ended() const {
-  actor_end end;
-  end.id = id_;
-  end.name = name();
-  if (extra_ != nullptr) {
-    end.why = extra_->reason;
-    if (end.why == end_reason::failed) end.error = extra_->error;
-  }
-  return end;
-}
-
-void cell::lose_messages() noexcept {
-  while (envelope* const e = taken_.pop_front()) lose(*e, loss::unhandled);
 // From here on its parent may go before it. Without refs nobody can send to it, nor ask for its
 // path.
 void cell::keep_path() {
@@ -368,6 +368,19 @@ std::string cell::path() const {
   }
 }
 
+actor_end cell::how_it_ended() const {
+  actor_end end;
+  end.id = id_;
+  end.name = name();
+  if (extra_ != nullptr) {
+    end.why = extra_->reason;
+    if (end.why == end_reason::failed) end.error = extra_->error;
+  }
+  return end;
+}
+
+void cell::lose_messages() noexcept {
+  while (envelope* const e = taken_.pop_front()) lose(*e, loss::unhandled);
   envelope_list lanes[3];
   {
     const std::lock_guard hold(guard_);

@@ -53,6 +53,8 @@ keyed_core::keyed_core(system_core& system, keyed_options o)
   check(options_.live_max > 0, "sluice::keyed_actors", "room for one live actor at least");
   check(live_limit_ >= options_.live_max, "sluice::keyed_actors",
         "a live_limit that is not below live_max");
+  check(options_.each.kind == child_kind::transient, "sluice::keyed_actors",
+        "actors that may rest: neither permanent nor temporary");
   check(options_.idle.count() >= 0, "sluice::keyed_actors", "an idle time that is not negative");
   watch::set_name(this, options_.type);
   watch::set_name(&room_, "places for " + options_.type);

@@ -1,0 +1,235 @@
+// Children that are to be there always, made anew when they fail, or never: which of them comes
+// back after what.
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/actor/actor_error.hpp"
+#include "sluice/actor/testing/stage.hpp"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::player;
+using testing::say;
+using testing::stage;
+
+class child_kind_test : public ::testing::Test {
+ protected:
+  ref<player> hire(const ref<player>& by, const std::string& name, child_kind kind) {
+    ref<player> hired;
+    s.tell(by, [&](player& me) { hired = me.hire(name, {.kind = kind}); });
+    return hired;
+  }
+  // A boss with one of each kind, in this order.
+  void open(strategy who) {
+    boss = s.enter("boss", {.who = who});
+    p = hire(boss, "p", child_kind::permanent);
+    x = hire(boss, "x", child_kind::temporary);
+    t = hire(boss, "t", child_kind::transient);
+    (void)s.took();
+  }
+  std::string below(const ref<player>& who) {
+    std::string names;
+    for (const actor_child& c : who.children()) names += c.name;
+    return names;
+  }
+
+  stage s;
+  ref<player> boss;
+  ref<player> p;
+  ref<player> x;
+  ref<player> t;
+};
+
+// ---- each by itself
+
+TEST_F(child_kind_test, OfThoseThatFailAllAreMadeAnewButTheTemporary) {
+  open(strategy::one_for_one);
+  s.fall(p);
+  s.fall(t);
+  s.fall(x);
+  EXPECT_EQ(s.took(), "p! -p +p t! -t +t x! -x");
+  EXPECT_EQ(s.failures(), "p:restart t:restart x:stop");
+  EXPECT_EQ(below(boss), "pt");
+  EXPECT_EQ(x.ended().get().why, end_reason::failed);
+}
+
+TEST_F(child_kind_test, OfThoseThatEndThemselvesOnlyThePermanentIsMadeAnew) {
+  open(strategy::one_for_one);
+  for (const auto& each : {p, t, x}) s.tell(each, [](player& me) { me.stop_self(); });
+  EXPECT_EQ(s.took(), "p! -p +p t! -t x! -x");
+  EXPECT_EQ(s.failures(), "p:restart");
+  s.tell(p, [](player& me) { me.close_self(); });
+  EXPECT_EQ(s.took(), "p! -p +p");
+  EXPECT_EQ(below(boss), "p");
+}
+
+TEST_F(child_kind_test, APermanentOneThatSomebodyElseEndsComesBackWithItsMailbox) {
+  open(strategy::one_for_one);
+  ASSERT_TRUE(p.send(say{"one"}));
+  p.stop();
+  ASSERT_TRUE(p.send(say{"two"}));
+  s.run();
+  EXPECT_EQ(s.took(), "p! -p +p p:one p:two");
+  p.close();
+  ASSERT_TRUE(p.send(say{"three"})) << "it is not closed";
+  s.run();
+  EXPECT_EQ(s.took(), "p! -p +p p:three");
+  s.tell(t, [&](player&) { p.stop(); });
+  EXPECT_EQ(s.took(), "p! -p +p");
+}
+
+TEST_F(child_kind_test, APermanentOneEndsWithItsParentAndWhenThatSaysSo) {
+  open(strategy::one_for_one);
+  const auto second = hire(boss, "q", child_kind::permanent);
+  (void)s.took();
+  s.tell(boss, [&](player&) { p.stop(); });
+  EXPECT_EQ(s.took(), "p! -p");
+  EXPECT_TRUE(p.is_over());
+  boss.close();
+  s.run();
+  EXPECT_EQ(s.took(), "q! -q t! -t x! -x boss! -boss");
+  EXPECT_TRUE(second.is_over());
+  EXPECT_EQ(s.failures(), "");
+}
+
+TEST_F(child_kind_test, APermanentOneOfTheSystemIsEndedFromOutside) {
+  const auto top = s.system.spawn_with<player>({.name = "top", .kind = child_kind::permanent},
+                                               testing::part{.name = "top", .log = &s.log});
+  s.tell(top, [](player& me) { me.stop_self(); });
+  EXPECT_EQ(s.took(), "+top top! -top +top");
+  top.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "top! -top");
+  EXPECT_TRUE(top.is_over());
+}
+
+TEST_F(child_kind_test, TheEndOfAPermanentOneIsDecidedAboutAsAFailureAndSaysSo) {
+  bool was_told = false;
+  supervision how;
+  how.decide = [&](const std::exception_ptr& why) {
+    try {
+      std::rethrow_exception(why);
+    } catch (const actor_error& e) {
+      was_told = e.why() == actor_error::ended;
+    }
+    return directive::stop;
+  };
+  boss = s.enter("boss", how);
+  p = hire(boss, "p", child_kind::permanent);
+  p.stop();
+  s.run();
+  EXPECT_TRUE(was_told);
+  EXPECT_EQ(s.took(), "+boss +p p! -p");
+  EXPECT_EQ(p.ended().get().why, end_reason::failed);
+}
+
+TEST_F(child_kind_test, APermanentOneThatEndsAgainAndAgainIsTooMuchForItsParent) {
+  boss = s.enter("boss", {.restarts_max = 2, .within = 1h});
+  p = hire(boss, "p", child_kind::permanent);
+  for (int i = 0; i < 3; ++i) {
+    p.stop();
+    s.run();
+  }
+  EXPECT_EQ(s.failures(), "p:restart p:restart p:escalate boss:restart");
+  EXPECT_TRUE(p.is_over());
+}
+
+TEST_F(child_kind_test, TheFailuresOfATemporaryOneAreNoRestarts) {
+  boss = s.enter("boss", {.restarts_max = 1, .within = 1h});
+  for (int i = 0; i < 5; ++i) s.fall(hire(boss, "x", child_kind::temporary));
+  EXPECT_EQ(s.system.stats().restarts, 0U);
+  t = hire(boss, "t", child_kind::transient);
+  (void)s.failures();
+  s.fall(t);
+  EXPECT_EQ(s.failures(), "t:restart");
+}
+
+TEST_F(child_kind_test, ATemporaryOneIsResumedAndEscalatesAsAnyOther) {
+  boss = s.enter("boss", {.what = directive::resume});
+  x = hire(boss, "x", child_kind::temporary);
+  (void)s.took();
+  s.fall(x);
+  s.tell(x, [](player& me) { me.note("goes on"); });
+  EXPECT_EQ(s.took(), "goes on");
+  const auto strict = s.enter("strict", {.what = directive::escalate});
+  const auto y = hire(strict, "y", child_kind::temporary);
+  (void)s.failures();
+  s.fall(y);
+  EXPECT_EQ(s.failures(), "y:escalate strict:restart");
+}
+
+// ---- in a round with others
+
+TEST_F(child_kind_test, ARoundEndsTheTemporaryOnesThatAreInIt) {
+  open(strategy::one_for_all);
+  s.fall(p);
+  EXPECT_EQ(s.took(), "t! -t x! -x p! -p +p +t");
+  EXPECT_EQ(below(boss), "pt");
+  EXPECT_EQ(x.ended().get().why, end_reason::stopped);
+  s.fall(t);
+  EXPECT_EQ(s.took(), "t! -t p! -p +p +t");
+}
+
+TEST_F(child_kind_test, ARoundLeavesATemporaryOneThatWasThereBefore) {
+  open(strategy::rest_for_one);
+  s.fall(t);
+  EXPECT_EQ(s.took(), "t! -t +t");
+  EXPECT_EQ(below(boss), "pxt");
+  p.stop();
+  s.run();
+  EXPECT_EQ(s.took(), "t! -t x! -x p! -p +p +t");
+}
+
+TEST_F(child_kind_test, ATemporaryOneThatFailsTakesNobodyDown) {
+  open(strategy::one_for_all);
+  s.fall(x);
+  EXPECT_EQ(s.took(), "x! -x");
+  EXPECT_EQ(below(boss), "pt");
+}
+
+TEST_F(child_kind_test, ATemporaryOneThatFailsBeforeTheRoundComesToItEndsInIt) {
+  manual_executor aside;
+  boss = s.enter("boss", {.who = strategy::one_for_all});
+  p = hire(boss, "p", child_kind::permanent);
+  x = hire(boss, "x", child_kind::temporary);
+  s.tell(boss, [&](player& me) { t = me.hire("t", {.on = &aside}); });
+  (void)s.took();
+  s.fall(p);  // the round waits for t, which does not come to its turn
+  s.fall(x);
+  EXPECT_EQ(s.failures(), "p:restart x:stop");
+  aside.run_all();
+  s.run();
+  aside.run_all();
+  s.run();
+  EXPECT_EQ(s.took(), "t! -t x! -x p! -p +p +t");
+  EXPECT_EQ(x.ended().get().why, end_reason::failed);
+  EXPECT_EQ(below(boss), "pt");
+  boss.stop();
+  s.run();
+  aside.run_all();
+  s.run();
+}
+
+TEST_F(child_kind_test, ARoundOfTemporaryOnesAloneIsOverAtOnce) {
+  boss = s.enter("boss", {.who = strategy::rest_for_one, .backoff_first = 1s});
+  t = hire(boss, "t", child_kind::transient);
+  x = hire(boss, "x", child_kind::temporary);
+  (void)s.took();
+  s.fall(t);
+  s.tell(boss, [&](player&) { t.stop(); });
+  EXPECT_EQ(s.took(), "x! -x t! -t");
+  EXPECT_EQ(below(boss), "");
+  const auto next = hire(boss, "n", child_kind::transient);
+  s.fall(next);
+  s.advance(1s);
+  EXPECT_EQ(s.took(), "+n n! -n +n") << "the supervisor is at work";
+}
+
+}  // namespace
+}  // namespace sluice
