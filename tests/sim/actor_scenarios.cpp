@@ -436,6 +436,61 @@ void who_looks_at_children_sees_those_that_are_there() {
   check(f.child_count() == 0, "nobody below one that has ended");
 }
 
+struct look_after {
+  using reply = std::size_t;
+};
+struct give_child {
+  using reply = ref<counter>;
+};
+// Answers when it hears that its child has ended: with how many it has then.
+class nursery : public actor<nursery, look_after, give_child, other_ended> {
+ public:
+  explicit nursery(journal* log) : child_(spawn_with<counter>({.name = "child"}, log)) {}
+  ref<counter> on(give_child) { return child_; }
+  void on(look_after, responder<std::size_t> to) {
+    to_ = std::move(to);
+    watch(child_, [](const actor_end&) { return other_ended{}; });
+  }
+  void on(other_ended) { to_.reply(child_count()); }
+
+ private:
+  const ref<counter> child_;
+  responder<std::size_t> to_;
+};
+
+void a_child_whose_end_its_parent_hears_of_is_there_no_more() {
+  journal log;
+  thread_pool pool(small(2));
+  actor_system system(pool, quiet());
+  auto n = system.spawn<nursery>(&log);
+  auto child = n.ask(give_child{}).get();
+  std::jthread other([&] { child.stop(); });
+  check(n.ask(look_after{}).get() == 0, "no child, whenever it began to look");
+}
+
+void a_dead_letter_has_its_path_whoever_ends_first() {
+  journal log;
+  atomic<int> told{0};
+  auto o = quiet();
+  o.on_dead_letter = [&](const dead_letter& d) {
+    check(d.path == "/nursery/child", "the names of both");
+    told.fetch_add(1, relaxed);
+  };
+  thread_pool pool(small(2));
+  actor_system system(pool, std::move(o));
+  ref<counter> child;
+  {
+    auto n = system.spawn_with<nursery>({.name = "nursery"}, &log);
+    child = n.ask(give_child{}).get();
+    n.stop();
+  }
+  std::jthread other([child] { (void)child.try_send(plus{1}); });
+  (void)child.try_send(plus{1});
+  other.join();
+  check(system.shutdown_within({}) == status::ok, "an end");
+  check(log.handled.load() + told.load() == 2, "each message in one of them");
+}
+
 void a_child_that_keeps_failing_takes_its_parent_along() {
   journal log;
   auto o = quiet();
@@ -549,6 +604,12 @@ void a_ref_may_be_kept_when_the_system_is_gone() {
     add({.name = "actor: who looks at children sees those that are there",
          .how = {.schedules = 2'500},
          .body = &who_looks_at_children_sees_those_that_are_there}) &&
+    add({.name = "actor: a child whose end its parent hears of is there no more",
+         .how = {.schedules = 2'500},
+         .body = &a_child_whose_end_its_parent_hears_of_is_there_no_more}) &&
+    add({.name = "actor: a dead letter has its path whoever ends first",
+         .how = {.schedules = 2'500},
+         .body = &a_dead_letter_has_its_path_whoever_ends_first}) &&
     add({.name = "actor: a child that fails takes its parent along",
          .how = {.schedules = 2'500},
          .body = &a_child_that_keeps_failing_takes_its_parent_along}) &&
