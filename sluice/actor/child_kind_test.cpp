@@ -4,11 +4,14 @@
 
 #include <exception>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "sluice/actor/actor_error.hpp"
 #include "sluice/actor/testing/stage.hpp"
+#include "sluice/executor/work_stealing_pool.hpp"
+#include "sluice/sync/latch.hpp"
 
 namespace sluice {
 namespace {
@@ -229,6 +232,50 @@ TEST_F(child_kind_test, ARoundOfTemporaryOnesAloneIsOverAtOnce) {
   s.fall(next);
   s.advance(1s);
   EXPECT_EQ(s.took(), "+n n! -n +n") << "the supervisor is at work";
+}
+
+// ---- many threads
+
+TEST(child_kind_stress_test, ThoseThatEndThemAndHaveThemFailLeaveNobodyBehind) {
+  constexpr int rounds = 300;
+  for (const strategy who : {strategy::one_for_one, strategy::one_for_all}) {
+    work_stealing_pool pool({.threads = 2});
+    actor_system_options o;
+    o.on_failure = [](const actor_failure&) {};
+    actor_system system(pool, o);
+    testing::journal log;
+    const auto boss =
+        system.spawn_with<player>(testing::named("boss", {.who = who, .restarts_max = 1'000'000}),
+                                  testing::part{.name = "boss", .log = &log});
+    std::vector<ref<player>> all;
+    latch hired(1);
+    ASSERT_TRUE(boss.send(testing::act{[&](player& me) {
+      for (const child_kind kind :
+           {child_kind::permanent, child_kind::temporary, child_kind::transient}) {
+        all.push_back(me.hire("c", {.kind = kind}));
+      }
+      hired.count_down();
+    }}));
+    hired.wait();
+    {
+      const auto trouble = [&] {
+        for (int i = 0; i < rounds; ++i) {
+          all[0].stop();
+          all[0].close();
+          (void)all[2].try_send(testing::act{&testing::falls});
+          if (i == rounds / 2) (void)all[1].try_send(testing::act{&testing::falls});
+        }
+      };
+      const std::jthread one(trouble);
+      const std::jthread other(trouble);
+    }
+    EXPECT_FALSE(all[0].is_over()) << "it is permanent";
+    EXPECT_FALSE(all[2].is_over()) << "it is made anew";
+    EXPECT_TRUE(all[0].ask(testing::question{}).get() == "c");
+    boss.stop();
+    (void)boss.ended().get();
+    for (const auto& each : all) EXPECT_TRUE(each.is_over());
+  }
 }
 
 }  // namespace
