@@ -25,8 +25,8 @@
 // wait for room holds up a thread: `co_await async_ask` does not. A handler that waits for its own
 // actor, self().ask(x).get() or ended().get(), waits for ever: an actor_watch names the first as a
 // cycle, the other as a handler that is stuck. `stop` ends the actor after the message it is on,
-// `close` after what is in its mailbox and what it has begun; both end its children first. (One that
-// is permanent comes back: supervision.hpp.) `ended` is complete when the actor is no more.
+// `close` after what is in its mailbox and what it has begun; both end its children first; if it
+// is permanent, it comes back (supervision.hpp). `ended` is complete when the actor is no more.
 //
 // A ref does not keep the actor alive, only some memory; an empty one may only be assigned to,
 // compared, and asked whether it is empty. After its system is gone it is still safe: it hears
