@@ -60,6 +60,10 @@ std::function<void(submission&&)> without_marks(std::function<void(submission&&)
 constexpr int looks_max = 12;
 constexpr int pauses_between_looks = 24;
 
+// The ends of so many threads are told of: what is known of one object is kept in one place, which
+// a pool of hundreds would fill for others.
+constexpr std::size_t told_threads_max = 32;
+
 // For whoever watches: the end of the pool is a wait for the end of this thread.
 void told_end_of(const event& ended, watch::party who) noexcept {
   watch::took({.object = &ended,
@@ -152,6 +156,7 @@ thread_pool::~thread_pool() {
   drain();
   // acquire: pairs with the release in `post`, which touches nothing after it.
   for (backoff again; posting_.load(acquire) != 0;) again.pause();
+  watch::gone(static_cast<const executor*>(this));
 }
 
 bool thread_pool::on_own_thread() const noexcept { return this_threads_pool == this; }
@@ -249,7 +254,7 @@ bool thread_pool::leave(worker& me, exit why) noexcept {
     }
     last = threads() == 0;
     if (!over_) at_rest_.notify_one();  // it may be that all who are left are at rest
-    watch::gave(&ended_, watch::party::this_thread());
+    if (max_ <= told_threads_max) watch::gave(&ended_, watch::party::this_thread());
     if (max_ == core_) watch::gave(static_cast<const executor*>(this), watch::party::this_thread());
     past_.completed += me.completed.load(relaxed);
     past_.posts += me.posts.load(relaxed);
@@ -305,7 +310,7 @@ void thread_pool::live(worker& me) noexcept {
   this_threads_pool = this;
   me.party.store(watch::party::this_thread().word(), relaxed);  // a number, nothing hangs on it
   if (watch::is_on()) [[unlikely]] {
-    told_end_of(ended_, watch::party::this_thread());
+    if (max_ <= told_threads_max) told_end_of(ended_, watch::party::this_thread());
     if (max_ == core_) told_crew_of(*this, core_);  // there will be no others
   }
   settle_in(me);
@@ -435,7 +440,7 @@ void thread_pool::tell_whose_end() noexcept {
   for (const auto& each : workers_) {
     if (each == nullptr) continue;
     const auto who = watch::party::from_word(each->party.load(relaxed));
-    if (who) told_end_of(ended_, who);
+    if (who && max_ <= told_threads_max) told_end_of(ended_, who);
   }
 }
 

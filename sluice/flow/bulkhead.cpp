@@ -29,8 +29,13 @@ bool bulkhead::take() noexcept {
 }
 
 void bulkhead::tell_entered(watch::party who, const call_place& at) const noexcept {
-  watch::took(
-      {.object = this, .type = type_name, .how = watch::held_as::permits, .by = who, .at = at});
+  watch::took({.object = this,
+               .type = type_name,
+               .how = watch::held_as::permits,
+               .by = who,
+               .at = at,
+               // A part of an actor may have it that runs where the actor does not hold it up.
+               .awaited = who.what() == watch::party::kind::actor});
 }
 
 void bulkhead::leave() noexcept {

@@ -278,6 +278,38 @@ TEST_F(inspect_test, ACoroutineThatWaitsIsShownAsTheOutermostTask) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
+// Whoever pays lets others go on, maybe right here; with a lock held that would be for ever.
+TEST_F(inspect_test, WhoNotifiesWithTheLockHeldPaysForNobody) {
+  class debtor final : public sleep_observer {
+   public:
+    void falls_asleep() noexcept override {}
+    void woke_up() noexcept override {}
+    void helps_out() noexcept override { ++paid; }
+    int paid = 0;
+  };
+  mutex m(named("m"));
+  condition changed(named("changed"));
+  bool is_there = false;  // protected by m
+  thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
+  const auto body = [&]() -> task<> {
+    auto hold = co_await m.async_lock();
+    EXPECT_TRUE(co_await changed.async_wait(*hold, [&] { return is_there; }));
+  };
+  auto ended = spawn(pool, body());
+  EXPECT_EQ(the_wait_on(&changed).on[0].text(), "condition changed");
+  debtor me;
+  {
+    const std::lock_guard hold(m);
+    is_there = true;
+    auto* const before = observe_sleep(&me);
+    changed.notify_one();
+    observe_sleep(before);
+    EXPECT_EQ(the_wait_on(&m).on[0].text(), "mutex m");
+  }
+  ended.get();
+  EXPECT_EQ(me.paid, 0);
+}
+
 TEST_F(inspect_test, AFutureTellsWhoRunsItsFunction) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
   event go;

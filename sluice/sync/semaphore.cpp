@@ -60,7 +60,9 @@ void semaphore::op::taken_by(watch::party who, const call_place& at) const noexc
                .how = watch::held_as::permits,
                .by = who,
                .count = node_.wanted,
-               .at = at});
+               .at = at,
+               // A part of an actor may have it that runs where the actor does not hold it up.
+               .awaited = who.what() == watch::party::kind::actor});
 }
 
 bool semaphore::op::attempt() noexcept {

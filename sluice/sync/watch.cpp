@@ -85,8 +85,10 @@ observer* observe(observer* by) noexcept {
 }
 
 void start_over() noexcept {
-  if (!is_on()) return;
-  detail::generation.store(generations.fetch_add(1, relaxed), relaxed);
+  const auto next = generations.fetch_add(1, relaxed);
+  auto now = detail::generation.load(relaxed);
+  while (now != 0 && !detail::generation.compare_exchange_weak(now, next, relaxed, relaxed)) {
+  }
 }
 
 namespace detail {
@@ -137,7 +139,12 @@ void wait_record::report(const waiter& who, const wait_limits& limits, party by,
     // They say their names now: whoever looks later has a lock then.
     for (auto* at = works_; at != nullptr; at = at->around()) (void)at->acts_for();
   }
-  if (about_ != nullptr || subject_.by != served_by::unknown) pay_what_is_owed();
+  // Not where a coroutine is made to wait for the lock of its condition: that is by whoever
+  // notifies, on that one's thread, and maybe with the lock held.
+  const bool is_here = who.is_thread() || party::current() == taker_of(by, sink);
+  if (is_here && number == 0 && (about_ != nullptr || subject_.by != served_by::unknown)) {
+    pay_what_is_owed();
+  }
   sink_ = dynamic_cast<const party_sink*>(sink);
   told_ = to;
   to->waits(*this);
