@@ -2,6 +2,7 @@
 
 #include "jobs/protocol/faktory/detail/sha256.hpp"
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
+#include "sluice/sync/event.hpp"
 
 namespace sluice::jobs::testing {
 namespace {
@@ -52,6 +53,65 @@ TEST_F(FaktoryHello, AWrongPasswordEndsTheConnection) {
   EXPECT_EQ(none.ask(R"(HELLO {"v":2})"), "-ERR Invalid password");
   EXPECT_TRUE(none.wire().is_ended());
   EXPECT_EQ(all().counts.bad_passwords.load(relaxed), 2U);
+}
+
+// Thousands of hashes: nobody who has no password holds up those who do.
+TEST_F(FaktoryHello, APasswordIsHashedElsewhereThanOnTheLoop) {
+  wire_options.password = "secret";
+  auto& s = connect();
+  const std::string salt = greeted_salt(s);
+  s.send(hello_with(faktory::password_hash("Secret", salt, 3000)));
+  s.send(push_line("abcdefgh"));
+  EXPECT_EQ(s.wire().received(), 0U);
+  EXPECT_EQ(s.wire().open_replies(), 1U);
+  pass(3s);  // it was said in time
+  EXPECT_EQ(s.hear(), "-ERR Invalid password");
+  EXPECT_TRUE(s.wire().is_ended());
+}
+
+TEST_F(FaktoryHello, WhatCannotBeAHashIsRefusedWithoutOne) {
+  wire_options.password = "secret";
+  for (const std::string& wrong :
+       {std::string("x"), std::string(64, 'g'), std::string(64, 'A'), std::string(65, 'a')}) {
+    auto& s = connect();
+    (void)greeted_salt(s);
+    s.send(hello_with(wrong));
+    EXPECT_EQ(s.wire().take(), "-ERR Invalid password\r\n");
+    EXPECT_TRUE(s.wire().is_ended());
+  }
+  EXPECT_EQ(all().counts.bad_passwords.load(relaxed), 4U);
+  EXPECT_FALSE(all().hashing.is_built());
+}
+
+TEST_F(FaktoryHello, OneThatGoesBeforeItsPasswordIsHashedIsNobody) {
+  wire_options.password = "secret";
+  auto& s = connect();
+  const std::string salt = greeted_salt(s);
+  s.send(R"(HELLO {"v":2,"wid":"w","pwdhash":")" + faktory::password_hash("secret", salt, 3000) +
+         "\"}");
+  s.wire().close();
+  s.settle();
+  EXPECT_TRUE(all().crew.list().workers.empty());
+}
+
+TEST_F(FaktoryHello, WhenTooManyPasswordsWaitToBeHashedTheRestAreTurnedAway) {
+  wire_options.password = "secret";
+  wire_options.hash_iterations = 1;
+  sluice::event go_on;
+  (void)all().hashing.get().submit([&] { go_on.wait(); });
+  sluice::testing::eventually([&] { return all().hashing.get().stats().active == 1; });
+  for (std::size_t i = 0; i < faktory::hashes_waiting_max; ++i) {
+    auto& s = connect();
+    (void)s.hear();
+    s.send(hello_with(std::string(64, 'a')));
+    EXPECT_EQ(s.wire().open_replies(), 1U);
+  }
+  auto& s = connect();
+  (void)s.hear();
+  s.send(hello_with(std::string(64, 'a')));
+  EXPECT_EQ(s.wire().take(), "-ERR too many say HELLO at once, try again later\r\n");
+  EXPECT_TRUE(s.wire().is_ended());
+  go_on.set();
 }
 
 TEST_F(FaktoryHello, EveryConnectionHasASaltOfItsOwn) {

@@ -8,6 +8,7 @@
 #include "jobs/json/json_writer.hpp"
 #include "jobs/protocol/faktory/detail/sha256.hpp"
 #include "jobs/protocol/frames.hpp"
+#include "sluice/future/async.hpp"
 
 namespace sluice::jobs::faktory {
 namespace {
@@ -283,24 +284,12 @@ void faktory_session::finish_null() {
 
 // HELLO, BEAT, END.
 
-bool faktory_session::is_welcome(const hello_call& said) {
-  if (salt_.empty()) return true;
-  const std::string expected = password_hash(password_, salt_, all_.options.hash_iterations);
-  return is_same(expected, said.pwdhash);
-}
-
 void faktory_session::hello(std::string_view rest) {
-  const auto said = read_hello(rest);
+  auto said = read_hello(rest);
   if (!said) return say_error(said.error());
   if (said->version != protocol_version) {
     return say_error("this server speaks version 2 of the protocol, not " +
                      std::to_string(said->version));
-  }
-  if (!is_welcome(*said)) {
-    all_.counts.bad_passwords.fetch_add(1, relaxed);
-    say_error("Invalid password");
-    is_over_ = true;
-    return to_.end();
   }
   constexpr std::size_t wid_bytes_max = 256;
   if (said->wid.size() > wid_bytes_max) return say_error("wid is longer than 256 bytes");
@@ -310,14 +299,46 @@ void faktory_session::hello(std::string_view rest) {
   if (said->labels.size() > labels_max || label_bytes > labels_bytes_max) {
     return say_error("labels are more than 64, or longer than 4096 bytes in all");
   }
+  begin_command();
+  salt_.empty() ? welcome(*said) : check_password(*std::move(said));
+}
+
+// Last of all: so a connection has one hash made at most.
+void faktory_session::check_password(hello_call said) {
+  const auto is_wrong = [this] {
+    all_.counts.bad_passwords.fetch_add(1, relaxed);
+    turn_away({error_code::invalid, "Invalid password"});
+  };
+  if (!could_be_hash(said.pwdhash)) return is_wrong();
+  to_.wake_at(time_point::max());  // it came in time, however long it waits for its turn
+  auto expected = try_async(
+      all_.hashing.get(),
+      [password = std::exchange(password_, {}), salt = salt_,
+       times = all_.options.hash_iterations] { return password_hash(password, salt, times); });
+  if (!expected) {
+    return turn_away({error_code::overloaded, "too many say HELLO at once, try again later"});
+  }
+  to_.when_done(*std::move(expected),
+                [this, is_wrong, said = std::move(said)](const settled<std::string>& hash) {
+                  hash&& is_same(hash.value(), said.pwdhash) ? welcome(said) : is_wrong();
+                });
+}
+
+void faktory_session::welcome(const hello_call& said) {
+  if (has_left_) return;
   is_identified_ = true;
-  password_.clear();
-  name_ = said->wid.empty() ? to_.address() : said->wid;
-  if (!said->hostname.empty()) name_ += '@' + said->hostname;
-  all_.crew.introduce(me_, *said, all_.time.now());
+  name_ = said.wid.empty() ? to_.address() : said.wid;
+  if (!said.hostname.empty()) name_ += '@' + said.hostname;
+  all_.crew.introduce(me_, said, all_.time.now());
   to_.wake_at(time_point::max());
   watch_beats();
-  say_ok();
+  finish_ok();
+}
+
+void faktory_session::turn_away(const error& why) {
+  finish_error(why);
+  is_over_ = true;
+  to_.end();
 }
 
 void faktory_session::beat(std::string_view rest) {

@@ -97,7 +97,9 @@ class faktory_session final : public protocol::session {
   void track(std::string_view rest);
   void batch(std::string_view rest);
 
-  bool is_welcome(const hello_call& said);
+  void check_password(hello_call said);
+  void welcome(const hello_call& said);
+  void turn_away(const error& why);
   void begin_pushes();
   void begin_acks();
   void push_next(const std::shared_ptr<bulk_push>& b);

@@ -4,19 +4,45 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::faktory {
+namespace {
+
+// One context for all hashes in a row: to make one takes longer than a hash.
+class hasher {
+ public:
+  std::string hash(std::string_view bytes) {
+    std::string digest(32, '\0');
+    unsigned size = 0;
+    const bool made =
+        EVP_DigestInit_ex(context_.get(), algorithm(), nullptr) == 1 &&
+        EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1 &&
+        EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()),
+                           &size) == 1;
+    check(made && size == digest.size(), "sluice::jobs::faktory::sha256", "a hash");
+    return digest;
+  }
+
+ private:
+  // Looked up once: the library would do so for every hash.
+  static const EVP_MD* algorithm() {
+    static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    return found;
+  }
+
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(),
+                                                                         &EVP_MD_CTX_free};
+};
+
+}  // namespace
 
 std::string sha256(std::string_view bytes) {
-  std::array<unsigned char, 32> digest{};
-  unsigned size = 0;
-  const int made =
-      EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  check(made == 1 && size == digest.size(), "sluice::jobs::faktory::sha256", "a hash");
-  return {digest.begin(), digest.end()};
+  return hasher().hash(bytes);
 }
 
 std::string to_hex(std::string_view bytes) {
@@ -34,8 +60,16 @@ std::string to_hex(std::string_view bytes) {
 std::string password_hash(std::string_view password, std::string_view salt,
                           std::uint32_t iterations) {
   std::string hash = std::string(password) + std::string(salt);
-  for (std::uint32_t i = 0; i < iterations; ++i) hash = sha256(hash);
+  hasher h;
+  for (std::uint32_t i = 0; i < iterations; ++i) hash = h.hash(hash);
   return to_hex(hash);
+}
+
+bool could_be_hash(std::string_view text) {
+  constexpr std::size_t digits = 64;
+  return text.size() == digits && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
 bool is_same(std::string_view a, std::string_view b) {

@@ -13,7 +13,9 @@
 #include "jobs/protocol/faktory/detail/workers.hpp"
 #include "jobs/protocol/faktory/faktory_server.hpp"
 #include "sluice/base/atomic.hpp"
+#include "sluice/executor/thread_pool.hpp"
 #include "sluice/sync/guarded.hpp"
+#include "sluice/sync/lazy.hpp"
 
 namespace sluice::jobs::faktory {
 
@@ -30,6 +32,8 @@ struct command_counts {
   atomic<std::uint64_t> lost{0};        // with their workers
   atomic<std::uint64_t> bad_passwords{0};
 };
+
+inline constexpr std::size_t hashes_waiting_max = 1024;
 
 struct shared_state {
   shared_state(const faktory_options& o, engine& e)
@@ -61,6 +65,14 @@ struct shared_state {
   atomic<bool> is_closed{false};  // no pushes and no fetches any more
   atomic<std::uint64_t> connections{0};
   command_counts counts;
+  // Where passwords are hashed, one after the other: whoever knows none costs those nothing who are
+  // served by the loops. Without a password there is no such thread.
+  lazy<thread_pool> hashing{[] {
+    return thread_pool({.core = 1,
+                        .capacity = hashes_waiting_max,
+                        .overflow = overflow::reject,
+                        .name = "sluice-hash"});
+  }};
 };
 
 }  // namespace sluice::jobs::faktory
