@@ -96,7 +96,7 @@ TEST_F(FaktoryTrack, ItSaysWhatItWants) {
   EXPECT_EQ(c.ask("TRACK GET a b"), "-ERR expected a jid");
   EXPECT_EQ(c.ask("TRACK SET {}"), "-ERR the field \"jid\" is missing");
   EXPECT_EQ(c.ask(R"(TRACK SET {"jid":"12345678","percent":1})"),
-            "-ERR Job not found 12345678: nobody works on it");
+            "-ERR Job not found 12345678: this worker does not hold it");
   EXPECT_TRUE(c.ask(R"(TRACK SET {"jid":"12345678","percent":101})").starts_with("-ERR percent: "));
 }
 

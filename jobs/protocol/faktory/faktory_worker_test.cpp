@@ -384,6 +384,42 @@ TEST_F(FaktoryWorker, AFailureOfAJobThatNobodyHoldsIsFine) {
   EXPECT_EQ(w.ask("FAIL {}"), "-ERR the field \"jid\" is missing");
 }
 
+TEST_F(FaktoryWorker, WhatOneSaysOfAJobThatItLostIsNotSaidOfWhoHasItNow) {
+  for (const bool fails : {true, false}) {
+    push_some_jids(1);
+    auto& lost = worker("a");
+    (void)lost.ask("FETCH");
+    lost.wire().close();
+    settle();
+    auto& now = worker("b");
+    EXPECT_EQ(jid_in(now.ask("FETCH")), "\"job-0000\"");
+    auto& back = worker("a");
+    EXPECT_EQ(fails ? fail_job(back, "job-0000") : back.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+    EXPECT_EQ(client().ask(R"(ACK {"jid":"job-0000"})"), "+OK") << "nor what nobody says";
+    EXPECT_EQ(counts().running, 1U);
+    const auto acked_before = all().counts.acked.load(relaxed);
+    EXPECT_EQ(now.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+    EXPECT_EQ(all().counts.acked.load(relaxed), acked_before + 1);
+    EXPECT_EQ(counts().unfinished(), 0U);
+    for (auto* const one : {&now, &back}) one->wire().close();
+  }
+  EXPECT_EQ(all().counts.failed.load(relaxed), 0U);
+}
+
+TEST_F(FaktoryWorker, OneWhoseLeaseRanOutSaysNothingOfTheNextOne) {
+  push_some_jids(1);
+  auto& slow = worker("a");
+  (void)slow.ask("FETCH");
+  pass(31min);
+  pass(1min);
+  auto& now = worker("b");
+  EXPECT_EQ(jid_in(now.ask("FETCH")), "\"job-0000\"");
+  EXPECT_EQ(fail_job(slow, "job-0000"), "+OK");
+  EXPECT_EQ(counts().running, 1U);
+  EXPECT_EQ(now.ask(R"(ACK {"jid":"job-0000"})"), "+OK");
+  EXPECT_EQ(counts().unfinished(), 0U);
+}
+
 TEST_F(FaktoryWorker, AJobOfAnotherApiIsRetriedAsItSays) {
   push({.kind = "k", .retry = {.attempts_max = 2, .first = 1s, .jitter = 0}});
   auto& w = worker();

@@ -314,7 +314,7 @@ void faktory_session::track_set(std::string_view json) {
   auto said = read_track(json);
   if (!said) return say_error(said.error());
   const auto job = all_.crew.find(me_, said->jid);
-  if (!job) return say_error("Job not found " + said->jid + ": nobody works on it");
+  if (!job) return say_error("Job not found " + said->jid + ": this worker does not hold it");
   const unix_time now = all_.time.now();
   if (said->percent || said->desc) {
     progress how_far{said->percent.value_or(0), std::move(said->desc).value_or("")};

@@ -52,48 +52,47 @@ void workers::took(connection who, const std::string& jid, held_job job) {
   worker& mine = *connections_.at(who);
   mine.is_lost = false;
   // Whoever had this job before has it no more: its lease ran out.
-  for (auto [it, end] = held_.equal_range(jid); it != end;) {
-    if (it->second.job.lease.job == job.lease.job) {
-      forget(it++);
-    } else {
-      ++it;
-    }
-  }
-  mine.jids.insert_or_assign(job.lease.job, jid);
-  held_.emplace(jid, holding{job, &mine});
+  if (const auto before = held_.find(job.lease.job); before != held_.end()) forget(before);
+  const auto at = mine.jobs.emplace(jid, job.lease.job).first;
+  held_.emplace(job.lease.job, holding{job, &mine, at});
+  if (mine.shown.wid.empty()) nameless_.insert(*at);
 }
 
 void workers::forget_ended(connection who, const std::function<bool(job_id)>& is_leased) {
   const std::lock_guard hold(mutex_);
   worker& mine = *connections_.at(who);
-  if (mine.jids.size() < mine.looks_at_jobs) return;
-  for (auto it = held_.begin(); it != held_.end();) {
-    const bool is_over = it->second.by == &mine && !is_leased(it->second.job.lease.job);
-    is_over ? forget(it++) : void(++it);
+  if (mine.jobs.size() < mine.looks_at_jobs) return;
+  for (auto it = mine.jobs.begin(); it != mine.jobs.end();) {
+    const job_id id = (it++)->second;
+    if (!is_leased(id)) forget(held_.find(id));
   }
-  mine.looks_at_jobs = std::max(looks_at_jobs_first, 2 * mine.jids.size());
+  mine.looks_at_jobs = std::max(looks_at_jobs_first, 2 * mine.jobs.size());
 }
 
-workers::held_map::iterator workers::find_locked(connection who, const std::string& jid) {
-  const auto [begin, end] = held_.equal_range(jid);
-  if (begin == end) return held_.end();
+workers::held_map::const_iterator workers::find_locked(connection who,
+                                                       const std::string& jid) const {
   const auto mine = connections_.find(who);
-  for (auto it = begin; it != end; ++it) {
-    if (mine != connections_.end() && it->second.by == mine->second.get()) return it;
-  }
-  return begin;
+  if (mine == connections_.end()) return held_.end();
+  const auto first_of = [&](const held_by_jid& jobs) {
+    const auto at = jobs.lower_bound({jid, 0});
+    return at == jobs.end() || at->first != jid ? held_.end() : held_.find(at->second);
+  };
+  const auto own = first_of(mine->second->jobs);
+  if (own != held_.end() || !mine->second->shown.wid.empty()) return own;
+  return first_of(nameless_);
 }
 
-void workers::forget(held_map::iterator it) {
-  it->second.by->jids.erase(it->second.job.lease.job);
+void workers::forget(held_map::const_iterator it) {
+  worker& by = *it->second.by;
+  if (by.shown.wid.empty()) nameless_.erase(*it->second.at);
+  by.jobs.erase(it->second.at);
   held_.erase(it);
 }
 
 std::optional<held_job> workers::find(connection who, const std::string& jid) const {
   const std::lock_guard hold(mutex_);
-  auto& me = const_cast<workers&>(*this);
-  const auto found = me.find_locked(who, jid);
-  if (found == me.held_.end()) return std::nullopt;
+  const auto found = find_locked(who, jid);
+  if (found == held_.end()) return std::nullopt;
   return found->second.job;
 }
 
@@ -110,27 +109,25 @@ std::vector<workers::fetched> workers::all_fetched() const {
   const std::lock_guard hold(mutex_);
   std::vector<fetched> all;
   all.reserve(held_.size());
-  for (const auto& [jid, held] : held_) all.push_back({jid, held.job.lease});
+  for (const auto& [id, held] : held_) all.push_back({held.at->first, held.job.lease});
   return all;
 }
 
 void workers::put_down(const fetched& it) {
   const std::lock_guard hold(mutex_);
-  const auto [begin, end] = held_.equal_range(it.jid);
-  const auto found =
-      std::find_if(begin, end, [&](const auto& held) { return held.second.job.lease == it.lease; });
-  if (found != end) forget(found);
+  const auto found = held_.find(it.lease.job);
+  if (found != held_.end() && found->second.job.lease == it.lease) forget(found);
 }
 
 std::vector<held_job> workers::empty_hands(worker& who) {
   std::vector<held_job> all;
-  all.reserve(who.jids.size());
-  for (const auto& [id, jid] : std::exchange(who.jids, {})) {
-    auto [it, end] = held_.equal_range(jid);
-    while (it != end && (it->second.by != &who || it->second.job.lease.job != id)) ++it;
-    check(it != end, "sluice::jobs::faktory::workers", "what a worker holds to be known");
+  all.reserve(who.jobs.size());
+  while (!who.jobs.empty()) {
+    const auto it = held_.find(who.jobs.begin()->second);
+    check(it != held_.end() && it->second.by == &who, "sluice::jobs::faktory::workers",
+          "what a worker holds to be known");
     all.push_back(it->second.job);
-    held_.erase(it);
+    forget(it);
   }
   return all;
 }
@@ -194,7 +191,7 @@ bool workers::is_told(connection who) const {
 
 faktory_worker workers::shown(const worker& who) {
   faktory_worker it = who.shown;
-  it.running = who.jids.size();
+  it.running = who.jobs.size();
   it.state = std::max(who.told, who.said);
   return it;
 }

@@ -3,9 +3,11 @@
 // Who works: the workers of this protocol with their connections, and what each has fetched.
 //
 // A worker is known by its wid and may have many connections; one that fetched a job need not be
-// the one that acks it. A connection that named no wid is a worker of its own, which nobody lists.
+// the one that acks it. A connection that named no wid is a worker of its own, which nobody lists;
+// as clients without one may have many connections, too, any of these may ack what another fetched.
 // What a worker holds is handed out to be given back when its last connection leaves, or when it
-// has beaten before and then was silent for too long.
+// has beaten before and then was silent for too long. From then on it holds nothing, also when it
+// comes back under the same wid: somebody else may have its jobs by now.
 //
 // Guarantees: any thread may call anything; one short lock. Bounds: as many jobs as there are
 // leases, as many workers as there are connections.
@@ -15,9 +17,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "jobs/model/faktory_worker.hpp"
@@ -48,7 +52,8 @@ class workers {
   void took(connection who, const std::string& jid, held_job job);
   // Of a worker that holds many: forgets those whose leases have run out.
   void forget_ended(connection who, const std::function<bool(job_id)>& is_leased);
-  // The job that a jid stands for: of this worker if it has one of that name, else anybody's.
+  // The job that a jid stands for among those that this worker holds; of several the oldest. For
+  // one without a name: if it has none, among those of the others without a name.
   std::optional<held_job> find(connection who, const std::string& jid) const;
   std::optional<held_job> put_down(connection who, const std::string& jid);
   struct fetched {
@@ -87,6 +92,7 @@ class workers {
  private:
   static constexpr std::size_t looks_at_jobs_first = 1024;
 
+  using held_by_jid = std::set<std::pair<std::string, job_id>>;
   struct worker {
     faktory_worker shown{};  // but its state, which is one of these two, and its jobs
     worker_state told = worker_state::running;  // what the server wants of it; running: nothing
@@ -94,17 +100,18 @@ class workers {
     std::size_t connections = 0;
     bool has_beaten = false;
     bool is_lost = false;
-    std::unordered_map<job_id, std::string> jids{};   // what it holds
+    held_by_jid jobs{};                               // what it holds
     std::size_t looks_at_jobs = looks_at_jobs_first;  // when it holds so many: forget_ended
   };
   struct holding {
     held_job job{};
     worker* by = nullptr;
+    held_by_jid::iterator at{};  // in what it holds
   };
-  using held_map = std::unordered_multimap<std::string, holding>;
+  using held_map = std::unordered_map<job_id, holding>;
 
-  held_map::iterator find_locked(connection who, const std::string& jid);
-  void forget(held_map::iterator it);
+  held_map::const_iterator find_locked(connection who, const std::string& jid) const;
+  void forget(held_map::const_iterator it);
   std::vector<held_job> empty_hands(worker& who);
   static void tell(worker& who, worker_state what);
   static faktory_worker shown(const worker& who);
@@ -115,6 +122,7 @@ class workers {
   std::unordered_map<connection, std::shared_ptr<worker>> connections_;
   std::map<std::string, std::shared_ptr<worker>, std::less<>> by_wid_;
   held_map held_;
+  held_by_jid nameless_;  // of these, what workers without a name hold
   worker_state for_newcomers_ = worker_state::running;
   std::uint64_t lost_ = 0;
 };

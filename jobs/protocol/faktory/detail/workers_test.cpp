@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
+#include <string>
+
 namespace sluice::jobs::faktory {
 namespace {
 
@@ -47,6 +51,56 @@ TEST_F(FaktoryWorkers, OneThatGoesLeavesAloneWhatAnotherHasByNow) {
   ASSERT_TRUE(all.find(second, "jid-7"));
   EXPECT_EQ(all.find(second, "jid-7")->lease, (lease_ref{7, 200}));
   EXPECT_EQ(leave(second), (std::vector<lease_ref>{{7, 200}}));
+}
+
+TEST_F(FaktoryWorkers, WhatAnotherHoldsIsNotFound) {
+  const auto first = named("a");
+  const auto second = named("b");
+  const auto nameless = named("");
+  take(first, 7, 100);
+  for (const auto other : {second, nameless}) {
+    EXPECT_FALSE(all.find(other, "jid-7"));
+    EXPECT_FALSE(all.put_down(other, "jid-7"));
+  }
+  EXPECT_TRUE(all.put_down(named("a"), "jid-7")) << "by another of its own connections";
+}
+
+TEST_F(FaktoryWorkers, ThoseWithoutANameAckWhatAnyOfThemFetched) {
+  const auto one = named("");
+  const auto other = named("");
+  take(one, 7, 100);
+  take(one, 8, 101);
+  EXPECT_FALSE(all.put_down(named("a"), "jid-7"));
+  ASSERT_TRUE(all.put_down(other, "jid-7"));
+  EXPECT_FALSE(all.put_down(one, "jid-7"));
+  EXPECT_EQ(leave(one), (std::vector<lease_ref>{{8, 101}}));
+  EXPECT_FALSE(all.put_down(other, "jid-8"));
+}
+
+TEST_F(FaktoryWorkers, OfJobsWithOneJidTheOldestIsPutDownFirst) {
+  const auto one = named("w");
+  for (const job_id id : {3U, 1U, 2U}) all.took(one, "same", {.lease = {id, id}});
+  for (const job_id id : {1U, 2U, 3U}) EXPECT_EQ(all.put_down(one, "same")->lease.job, id);
+  EXPECT_FALSE(all.put_down(one, "same"));
+}
+
+// Jids need not be unique, and a lock is held while they are looked up.
+TEST_F(FaktoryWorkers, ManyJobsOfOneJidTakeNoLongerThanOthers) {
+  constexpr job_id jobs = 20'000;
+  const auto time_of = [&](const std::function<std::string(job_id)>& jid_of) {
+    const auto began = std::chrono::steady_clock::now();
+    const auto one = named("w");
+    for (job_id id = 1; id <= jobs; ++id) all.took(one, jid_of(id), {.lease = {id, id}});
+    for (job_id id = 1; id <= jobs; id += 2) all.put_down({jid_of(id), {id, id}});
+    EXPECT_EQ(all.leave(one).size(), jobs / 2);
+    return std::chrono::steady_clock::now() - began;
+  };
+  // Others run on this machine, too: once is enough.
+  for (int tries_left = 5; tries_left > 0; --tries_left) {
+    const auto usual = time_of([](job_id id) { return "jid-" + std::to_string(id); });
+    if (time_of([](job_id) { return "the-same"; }) < 10 * usual) return;
+  }
+  FAIL() << "ten times as long";
 }
 
 TEST_F(FaktoryWorkers, OfManyThatRanOutFewAreKept) {
