@@ -215,6 +215,45 @@ TEST_F(FaktoryManage, ASweepGoesOverMoreThanAPage) {
   expect_sets(0, 0, 0, 0);
 }
 
+TEST_F(FaktoryManage, ASweepThatSearchesMuchTextLetsOthersHaveTheirTurn) {
+  auto& c = client();
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(c.ask(R"(PUSH {"jid":"large-)" + std::to_string(10 + i) +
+                    R"(","jobtype":"t","at":"2026-02-01T00:00:00Z","args":[")" +
+                    std::string(60'000, 'a') + "\"]}"),
+              "+OK");
+  }
+  const std::string hard = "*" + std::string(250, 'a') + "b*";
+  for (const auto& [pattern, left] : {std::pair(hard, 40U), std::pair(std::string("*aaaa*"), 0U)}) {
+    c.send(R"(MUTATE {"cmd":"discard","target":"scheduled","filter":{"regexp":")" + pattern +
+           "\"}}");
+    int turns = 0;
+    for (;; ++turns) {
+      c.settle();
+      if (!c.wire().wake(time.timers().now())) break;
+    }
+    EXPECT_GE(turns, 5);
+    EXPECT_EQ(c.hear(), "+OK");
+    EXPECT_EQ(counts().scheduled, left);
+  }
+}
+
+TEST_F(FaktoryManage, ASweepThatRestsEndsWithItsClient) {
+  auto& c = client();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(c.ask(R"(PUSH {"jid":"large-)" + std::to_string(10 + i) +
+                    R"(","jobtype":"t","at":"2026-02-01T00:00:00Z","args":[")" +
+                    std::string(60'000, 'a') + "\"]}"),
+              "+OK");
+  }
+  c.send(R"(MUTATE {"cmd":"discard","target":"scheduled","filter":{"regexp":"*aaaa*"}})");
+  c.settle();
+  c.wire().close();
+  settle();
+  EXPECT_GT(counts().scheduled, 0U);
+  EXPECT_LT(counts().scheduled, 10U);
+}
+
 TEST_F(FaktoryManage, WhatTheDiskRefusesIsAnError) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(push_line("waiting-1")), "+OK");
@@ -291,6 +330,9 @@ TEST_F(FaktoryManage, APatternIsThatOfRedis) {
   EXPECT_FALSE(matches("[", "a"));
   EXPECT_TRUE(matches("\\", "\\"));
   EXPECT_FALSE(matches(std::string(100, '*') + "b", std::string(100'000, 'a')));
+  EXPECT_TRUE(matches(std::string(63, 'a') + "?b", std::string(64, 'a') + "b"));
+  EXPECT_TRUE(matches("*" + std::string(200, 'a') + "[^a]*c", std::string(500, 'a') + "bc"));
+  EXPECT_FALSE(matches("*" + std::string(200, 'a') + "[^a]*c", std::string(199, 'a') + "bc"));
   std::string hard;
   for (int i = 0; i < 30; ++i) hard += "*a";
   EXPECT_FALSE(matches(hard + "b", std::string(20'000, 'a')));

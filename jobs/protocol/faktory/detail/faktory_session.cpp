@@ -169,6 +169,7 @@ void faktory_session::finish_up() {
 
 void faktory_session::gone() {
   is_over_ = true;
+  next_turn_ = nullptr;
   call_off_fetch();
   leave();
 }
@@ -205,6 +206,7 @@ void faktory_session::on_time() {
               "it stopped beating");
     watch_beats();
   }
+  if (const auto f = std::exchange(next_turn_, nullptr)) f();
   wake_in_time();
 }
 
@@ -221,7 +223,12 @@ void faktory_session::watch_beats() {
 }
 
 void faktory_session::wake_in_time() {
-  to_.wake_at(std::min(look_at_, null_at_));
+  to_.wake_at(next_turn_ ? all_.time.timers().now() : std::min(look_at_, null_at_));
+}
+
+void faktory_session::in_next_turn(std::function<void()> f) {
+  next_turn_ = std::move(f);
+  wake_in_time();
 }
 
 // Answers.

@@ -9,6 +9,7 @@
 // Everything runs on the thread of the client's loop.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -122,6 +123,9 @@ class faktory_session final : public protocol::session {
                           std::string_view success, std::string_view complete);
   std::string_view error_of_push(const push_receipt& receipt) const;
   void wake_in_time();
+  // Called when others have had their turn. One at a time, of the command that is under way.
+  void in_next_turn(std::function<void()> f);
+  sweep_request sweep_of(sweep_request::act what);
   void call_off_fetch();
   void find_nothing_for_a_while();
   void watch_beats();
@@ -156,6 +160,7 @@ class faktory_session final : public protocol::session {
   time_point null_at_ = time_point::max();  // when a FETCH is told that there was nothing
   time_point look_at_ = time_point::max();  // ... and the beats of the worker are looked at
   std::stop_source fetch_stop_{std::nostopstate};
+  std::function<void()> next_turn_{};
   std::stop_source sweep_stop_{std::nostopstate};  // of a MUTATE or QUEUE REMOVE
 };
 

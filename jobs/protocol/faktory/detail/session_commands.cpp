@@ -232,11 +232,17 @@ void faktory_session::pause_next(std::vector<std::string> names, queue_patch pat
                 });
 }
 
+sweep_request faktory_session::sweep_of(sweep_request::act what) {
+  sweep_request made;
+  made.what = what;
+  made.until = sweep_stop_.get_token();
+  made.in_next_turn = [this](std::function<void()> f) { in_next_turn(std::move(f)); };
+  return made;
+}
+
 void faktory_session::remove_next(std::vector<std::string> names) {
   if (names.empty()) return finish_ok();
-  sweep_request what;
-  what.what = sweep_request::act::discard;
-  what.until = sweep_stop_.get_token();
+  sweep_request what = sweep_of(sweep_request::act::discard);
   what.which.queue = std::move(names.back());
   what.which.state = job_state::ready;
   names.pop_back();
@@ -252,29 +258,19 @@ void faktory_session::remove_next(std::vector<std::string> names) {
 void faktory_session::mutate(std::string_view rest) {
   auto said = read_mutate(rest);
   if (!said) return say_error(said.error());
-  sweep_request what;
+  using act = mutate_call::act;
+  if (said->what == act::kill && said->target == job_state::dead) return say_ok();
+  begin_command();
+  sweep_stop_ = std::stop_source();
+  sweep_request what = sweep_of(said->what == act::kill      ? sweep_request::act::kill
+                                : said->what == act::requeue ? sweep_request::act::requeue
+                                                             : sweep_request::act::discard);
   what.which.state = said->target;
-  switch (said->what) {
-    case mutate_call::act::clear:
-    case mutate_call::act::discard:
-      what.what = sweep_request::act::discard;
-      break;
-    case mutate_call::act::requeue:
-      what.what = sweep_request::act::requeue;
-      break;
-    case mutate_call::act::kill:
-      if (said->target == job_state::dead) return say_ok();
-      what.what = sweep_request::act::kill;
-      break;
-  }
-  if (said->what != mutate_call::act::clear) {
+  if (said->what != act::clear) {
     what.which.kind = std::move(said->jobtype);
     what.jids.insert(said->jids.begin(), said->jids.end());
     what.pattern = std::move(said->pattern);
   }
-  begin_command();
-  sweep_stop_ = std::stop_source();
-  what.until = sweep_stop_.get_token();
   begin_sweep(all_.jobs, to_, std::move(what),
               [this](const void_result& got) { got ? finish_ok() : finish_error(got.error()); });
 }

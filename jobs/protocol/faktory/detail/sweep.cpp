@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t page_jobs = 500;
 constexpr std::size_t searched_bytes_max = std::size_t{64} << 10;
+// Bytes that are searched before others have their turn: about a millisecond.
+constexpr std::size_t work_a_turn = std::size_t{256} << 10;
 
 class sweep : public std::enable_shared_from_this<sweep> {
  public:
@@ -17,6 +19,7 @@ class sweep : public std::enable_shared_from_this<sweep> {
         std::function<void(void_result)> then)
       : jobs_(jobs), on_(on), what_(std::move(what)), then_(std::move(then)) {
     what_.which.limit = page_jobs;
+    if (!what_.pattern.empty()) pattern_.emplace(what_.pattern);
   }
 
   void next_page() {
@@ -29,25 +32,40 @@ class sweep : public std::enable_shared_from_this<sweep> {
   void on_page(result<job_page> page) {
     if (!page) return then_(page.error());
     cursor_ = page->cursor;
+    jobs_of_page_ = std::move(page->jobs);
+    looked_at_ = 0;
     open_ = 1;  // this
-    for (const job& j : page->jobs) {
-      if (!is_meant(j)) continue;
+    look_on();
+  }
+
+  void look_on() {
+    if (looked_at_ > 0 && what_.until.stop_requested()) {
+      wrong_ = engine_is_over();
+      looked_at_ = jobs_of_page_.size();
+    }
+    for (std::size_t work = 0; looked_at_ < jobs_of_page_.size(); ++looked_at_) {
+      if (work > work_a_turn)
+        return what_.in_next_turn([me = shared_from_this()] { me->look_on(); });
+      const job& j = jobs_of_page_[looked_at_];
+      if (!is_meant(j, work)) continue;
       ++open_;
       act_on(j.id);
     }
+    jobs_of_page_.clear();
     one_done();
   }
 
-  bool is_meant(const job& j) {
+  bool is_meant(const job& j, std::size_t& work) {
     if (is_servers_own(j.spec.queue)) return false;
-    if (what_.jids.empty() && what_.pattern.empty()) return true;
+    if (what_.jids.empty() && !pattern_) return true;
     const job_facts facts = facts_of(j);
     if (!what_.jids.empty() && !what_.jids.contains(facts.jid)) return false;
-    if (what_.pattern.empty()) return true;
+    if (!pattern_) return true;
     text_.clear();
     write_job(text_, j, facts);
-    // As much as is done at once: the others of this loop wait.
-    return matches(what_.pattern, std::string_view(text_).substr(0, searched_bytes_max));
+    const std::string_view searched = std::string_view(text_).substr(0, searched_bytes_max);
+    work += text_.size() + searched.size() * pattern_->cost();
+    return pattern_->matches(searched);
   }
 
   void act_on(job_id id) {
@@ -91,70 +109,20 @@ class sweep : public std::enable_shared_from_this<sweep> {
   protocol::client& on_;
   sweep_request what_;
   std::function<void(void_result)> then_;
+  std::optional<pattern> pattern_;
+  std::vector<job> jobs_of_page_;
+  std::size_t looked_at_ = 0;  // of these
   std::optional<job_id> cursor_;
   std::size_t open_ = 0;        // jobs of this page that are not done
   std::optional<error> wrong_;  // the first of them
   std::string text_;
 };
 
-// Takes a set such as [a-z] from the front of a pattern whose '[' is gone; whether it has `c`.
-bool set_has(std::string_view& pattern, char c) {
-  const bool is_not = !pattern.empty() && pattern.front() == '^';
-  if (is_not) pattern.remove_prefix(1);
-  bool has = false;
-  while (!pattern.empty() && pattern.front() != ']') {
-    if (pattern.front() == '\\' && pattern.size() >= 2) pattern.remove_prefix(1);
-    char low = pattern.front();
-    char high = low;
-    pattern.remove_prefix(1);
-    if (pattern.size() >= 2 && pattern.front() == '-' && pattern[1] != ']') {
-      high = pattern[1];
-      pattern.remove_prefix(2);
-      if (low > high) std::swap(low, high);
-    }
-    has = has || (c >= low && c <= high);
-  }
-  if (!pattern.empty()) pattern.remove_prefix(1);
-  return has != is_not;
-}
-
-// One element of the pattern that is not a star, and one byte.
-bool takes(std::string_view& pattern, char c) {
-  const char next = pattern.front();
-  pattern.remove_prefix(1);
-  if (next == '?') return true;
-  if (next == '[') return set_has(pattern, c);
-  if (next != '\\' || pattern.empty()) return next == c;
-  const char literal = pattern.front();
-  pattern.remove_prefix(1);
-  return literal == c;
-}
-
 }  // namespace
 
 void begin_sweep(engine& jobs, protocol::client& on, sweep_request what,
                  std::function<void(void_result)> then) {
   std::make_shared<sweep>(jobs, on, std::move(what), std::move(then))->next_page();
-}
-
-// To the last star only, so that no pattern takes longer than its length times the text's.
-bool matches(std::string_view pattern, std::string_view text) {
-  std::optional<std::pair<std::string_view, std::string_view>> back;  // after the last star
-  while (true) {
-    if (!pattern.empty() && pattern.front() == '*') {
-      pattern.remove_prefix(1);
-      back.emplace(pattern, text);
-      continue;
-    }
-    if (text.empty() && pattern.empty()) return true;
-    if (!text.empty() && !pattern.empty() && takes(pattern, text.front())) {
-      text.remove_prefix(1);
-      continue;
-    }
-    if (!back || back->second.empty()) return false;
-    back->second.remove_prefix(1);
-    std::tie(pattern, text) = *back;
-  }
 }
 
 }  // namespace sluice::jobs::faktory

@@ -4,8 +4,9 @@
 // queue's jobs.
 //
 // Goes in pages, each done before the next is read, so that memory stays bounded however many jobs
-// there are; jobs that come meanwhile may or may not be among them. Jobs in the server's own queues
-// are left alone. When it is stopped, or its client has gone, what was done stays done.
+// there are; jobs that come meanwhile may or may not be among them. Where much text is searched, it
+// rests in between, so that the others of its loop have their turns. Jobs in the server's own
+// queues are left alone. When it is stopped, or its client has gone, what was done stays done.
 
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <unordered_set>
 
 #include "jobs/engine/engine.hpp"
+#include "jobs/protocol/faktory/detail/pattern.hpp"
 #include "jobs/protocol/session.hpp"
 
 namespace sluice::jobs::faktory {
@@ -32,15 +34,13 @@ struct sweep_request {
   std::unordered_set<std::string> jids{};  // empty: any
   std::string pattern{};                   // of the whole job's text; empty: any
   std::stop_token until{};                 // no further page when it asks
+  // Calls a function in a later turn of the client's loop.
+  std::function<void(std::function<void()>)> in_next_turn{};
 };
 
 // Calls `then` on the client's loop when all is done, or with the first reason why it is not. A job
 // that is no longer as it was found is left alone: that is none.
 void begin_sweep(engine& jobs, protocol::client& on, sweep_request what,
                  std::function<void(void_result)> then);
-
-// As Redis matches keys: * is anything, ? one byte, [abc], [^a] and [a-z] one of several, \ takes
-// the next byte as it is.
-bool matches(std::string_view pattern, std::string_view text);
 
 }  // namespace sluice::jobs::faktory
