@@ -215,6 +215,29 @@ TEST_F(FaktoryManage, ASweepGoesOverMoreThanAPage) {
   expect_sets(0, 0, 0, 0);
 }
 
+TEST_F(FaktoryManage, OfManyInfosAboutManyQueuesEachHasItsTurn) {
+  for (int i = 0; i < 200; ++i) configure({}, "queue-" + std::to_string(i));
+  auto& c = client();
+  const std::string infos = "INFO\r\nINFO\r\nINFO\r\nEND\r\n";
+  c.wire().send(infos);
+  EXPECT_EQ(member(c.wire().try_read().value_or(""), "total_queues"), "200");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(c.has_heard());
+    EXPECT_TRUE(c.wire().wake(time.timers().now()));
+    EXPECT_EQ(member(c.wire().try_read().value_or(""), "total_queues"), "200");
+  }
+  EXPECT_EQ(c.hear(), "+OK");
+  // Also for one that says no more.
+  auto& last = client();
+  last.wire().send(infos.substr(0, 12));
+  last.wire().half_close();
+  EXPECT_EQ(member(last.wire().try_read().value_or(""), "total_queues"), "200");
+  EXPECT_FALSE(last.wire().is_ended());
+  EXPECT_TRUE(last.wire().wake(time.timers().now()));
+  EXPECT_EQ(member(last.wire().try_read().value_or(""), "total_queues"), "200");
+  EXPECT_TRUE(last.wire().is_ended());
+}
+
 TEST_F(FaktoryManage, ASweepThatSearchesMuchTextLetsOthersHaveTheirTurn) {
   auto& c = client();
   for (int i = 0; i < 40; ++i) {

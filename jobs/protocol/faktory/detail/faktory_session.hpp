@@ -110,6 +110,7 @@ class faktory_session final : public protocol::session {
   void hand_out(const leased_job& job, const job_facts& facts);
   void on_failed(const std::string& jid, const held_job& job, const result<fail_receipt>& got);
   void take_back(const std::string& jid, const held_job& job);
+  void write_info();
   void end_one_of(flushing& f);
   void purge_next(std::vector<std::string> names);
   void pause_next(std::vector<std::string> names, queue_patch patch);
@@ -160,6 +161,7 @@ class faktory_session final : public protocol::session {
   time_point null_at_ = time_point::max();  // when a FETCH is told that there was nothing
   time_point look_at_ = time_point::max();  // ... and the beats of the worker are looked at
   std::stop_source fetch_stop_{std::nostopstate};
+  std::uint64_t queues_last_seen_ = 0;  // by an INFO
   std::function<void()> next_turn_{};
   std::stop_source sweep_stop_{std::nostopstate};  // of a MUTATE or QUEUE REMOVE
 };

@@ -17,6 +17,8 @@ namespace {
 
 using json::json_writer;
 
+constexpr std::uint64_t queues_in_passing = 100;  // that are looked at without a rest
+
 std::uint64_t memory_mb() {
   std::ifstream pages("/proc/self/statm");
   std::uint64_t all = 0, resident = 0;
@@ -93,8 +95,16 @@ std::string_view callback_state(const result<job>& found, bool batch_let_go) {
 
 // INFO.
 
+// With many queues it takes long: a client that asks for many at once lets others have their turn
+// between them.
 void faktory_session::info(std::string_view rest) {
   if (!has_no_arguments("INFO", rest)) return;
+  begin_command();
+  if (queues_last_seen_ < queues_in_passing) return write_info();
+  in_next_turn([this] { write_info(); });
+}
+
+void faktory_session::write_info() {
   queue_counts sum;
   std::string text;
   json_writer w(text);
@@ -142,7 +152,7 @@ void faktory_session::info(std::string_view rest) {
   w.key("command_count").value(all_.counts.commands.load(relaxed));
   w.key("used_memory_mb").value(memory_mb());
   w.end_object().end_object();
-  begin_command();
+  queues_last_seen_ = queues;
   finish_bulk(text);
 }
 
