@@ -277,6 +277,32 @@ TEST_F(FaktoryManage, ASweepThatRestsEndsWithItsClient) {
   EXPECT_LT(counts().scheduled, 10U);
 }
 
+TEST_F(FaktoryManage, AKillLeavesOutWhatItsQueueDoesNotLetGoAndTakesTheRest) {
+  auto& c = client();
+  const std::string later = R"("at":"2026-02-01T00:00:00Z")";
+  configure({.concurrency = 1}, "narrow");
+  EXPECT_EQ(c.ask(push_line("running-1", R"("queue":"narrow")")), "+OK");
+  (void)c.ask("FETCH narrow");
+  EXPECT_EQ(c.ask(push_line("narrow-01", R"("queue":"narrow",)" + later)), "+OK");
+  std::string line = "PUSHB [";
+  for (int i = 0; i < 700; ++i) {
+    line += (i == 0 ? "" : ",") + job_text("job-" + std::to_string(10'000 + i), later);
+  }
+  EXPECT_EQ(c.ask(line + "]"), "{}");
+  const std::string kill = R"(MUTATE {"cmd":"kill","target":"scheduled"})";
+  const std::string why = c.ask(kill);
+  EXPECT_TRUE(why.starts_with("-ERR 1 jobs of queue 'narrow'")) << why;
+  expect_sets(0, 0, 700, 0);
+  EXPECT_EQ(counts("narrow").scheduled, 1U);
+  EXPECT_EQ(c.ask(R"(ACK {"jid":"running-1"})"), "+OK");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(c.ask(push_line("narrow-" + std::to_string(10 + i), R"("queue":"narrow",)" + later)),
+              "+OK");
+  }
+  EXPECT_EQ(c.ask(kill), "+OK");
+  EXPECT_EQ(counts("narrow").dead, 21U);
+}
+
 TEST_F(FaktoryManage, WhatTheDiskRefusesIsAnError) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(push_line("waiting-1")), "+OK");
