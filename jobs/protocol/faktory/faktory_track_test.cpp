@@ -135,10 +135,47 @@ TEST_F(FaktoryBatch, ItsCallbacksRunWhenAllOfItIsDone) {
   EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "success_st"), "\"1\"");
   const std::string job = c.ask("FETCH callbacks");
   EXPECT_EQ(member(job, "args"), "[7]");
-  EXPECT_EQ(member(job, "jobtype"), "\"Done\"");
+  EXPECT_EQ(member(job, "jobtype"), "\"Over\"") << "complete comes first";
   EXPECT_EQ(c.ask(R"(ACK {"jid":)" + jid_in(job) + "}"), "+OK");
+  EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "complete_st"), "\"2\"");
+  EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "success_st"), "\"1\"");
+  const std::string next = c.ask("FETCH callbacks");
+  EXPECT_EQ(member(next, "jobtype"), "\"Done\"");
+  EXPECT_EQ(c.ask(R"(ACK {"jid":)" + jid_in(next) + "}"), "+OK");
   EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "success_st"), "\"2\"");
-  EXPECT_EQ(member(c.ask("BATCH STATUS " + bid), "complete_st"), "\"1\"");
+}
+
+TEST_F(FaktoryBatch, WhatItCallsHasItsBid) {
+  auto& c = client();
+  const auto custom_of_called = [&](const std::string& custom) {
+    const std::string bid =
+        c.ask(R"(BATCH NEW {"success":{"jobtype":"t","args":[],"reserve_for":60,)" + custom +
+              R"("queue":"callbacks"}})");
+    EXPECT_EQ(c.ask("BATCH COMMIT " + bid), "+OK");
+    settle();
+    const std::string job = c.ask("FETCH callbacks");
+    EXPECT_EQ(member(job, "reserve_for"), "60");
+    EXPECT_EQ(c.ask(R"(ACK {"jid":)" + jid_in(job) + "}"), "+OK");
+    std::string got = member(job, "custom");
+    if (const auto at = got.find(bid); at != std::string::npos) got.replace(at, bid.size(), "BID");
+    return got;
+  };
+  EXPECT_EQ(custom_of_called(""), R"({"_bid":"BID"})");
+  EXPECT_EQ(custom_of_called(R"("custom":{ },)"), R"({ "_bid":"BID"})");
+  EXPECT_EQ(custom_of_called(R"("custom":{"locale":"de","x":{}},)"),
+            R"({"locale":"de","x":{},"_bid":"BID"})");
+  EXPECT_EQ(custom_of_called(R"("custom":{"_bid":"b-1"},)"), R"({"_bid":"b-1","_bid":"BID"})");
+}
+
+TEST_F(FaktoryBatch, OneWhoseCallbackIsRefusedLeavesNothingBehind) {
+  configure({.capacity_jobs = 1, .when_full = overflow::reject}, "callbacks");
+  auto& c = client();
+  EXPECT_TRUE(c.ask(R"(BATCH NEW {"success":)" + callback("Done") + R"(,"complete":)" +
+                    callback("Over") + "}")
+                  .starts_with("-ERR "));
+  settle();
+  EXPECT_EQ(counts("callbacks").unfinished(), 0U);
+  EXPECT_TRUE(list_all({}).empty());
 }
 
 TEST_F(FaktoryBatch, AFailureLeavesSuccessUncalled) {

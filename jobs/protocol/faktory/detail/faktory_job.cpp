@@ -278,6 +278,7 @@ unix_time could_run_at(const job& it) {
 // False: there is something that this protocol cannot have put there.
 bool read_kept(std::string_view object, const job& it, job_facts& into) {
   json_reader in(object);
+  bool makes_sense = true;
   for (object_reader o(in); o.next();) {
     if (o.is("jid")) {
       into.jid = in.string();
@@ -288,13 +289,32 @@ bool read_kept(std::string_view object, const job& it, job_facts& into) {
       into.backtrace_lines = in.whole(std::numeric_limits<std::int64_t>::min(),
                                       std::numeric_limits<std::int64_t>::max());
     } else if (o.is("custom")) {
-      read_kept_custom(in, into, could_run_at(it));
+      into.custom = in.raw_object();
+      json_reader custom(into.custom);
+      read_kept_custom(custom, into, could_run_at(it));
+      makes_sense = static_cast<bool>(custom.finish());
     } else {
       in.skip();
     }
   }
   into.kept = object.substr(1, object.size() - 2);
-  return static_cast<bool>(in.finish());
+  return in.finish() && makes_sense;
+}
+
+// With this protocol alone, nothing but what a batch calls waits for anything.
+job_id batch_that_calls(const job& it) {
+  return it.spec.after.empty() ? 0 : it.spec.after.front().on;
+}
+
+// Last in "custom": so it counts, whatever the client has put there.
+std::string kept_with_bid(const job_facts& facts, job_id batch) {
+  const std::string bid = R"("_bid":")" + bid_of(batch) + '"';
+  std::string kept(facts.kept);
+  if (facts.custom.empty()) return kept + (kept.empty() ? "" : ",") + "\"custom\":{" + bid + '}';
+  const std::string_view members = facts.custom.substr(1, facts.custom.size() - 2);
+  const bool has_some = members.find_first_not_of(" \t\r\n") != std::string_view::npos;
+  const auto end = static_cast<std::size_t>(members.data() + members.size() - facts.kept.data());
+  return kept.insert(end, (has_some ? "," : "") + bid);
 }
 
 std::string numbered(std::string_view before, job_id id) {
@@ -380,7 +400,10 @@ void write_job(std::string& out, const job& it, const job_facts& facts) {
   json_writer w(out);
   w.begin_object();
   if (!facts.has_jid) w.key("jid").value(facts.jid);
-  if (facts.is_ours) {
+  const job_id batch = batch_that_calls(it);
+  if (facts.is_ours && batch != 0) {
+    w.raw(kept_with_bid(facts, batch));
+  } else if (facts.is_ours) {
     if (!facts.kept.empty()) w.raw(facts.kept);
   } else {
     w.key("retry").value(it.spec.retry.attempts_max - 1);

@@ -39,15 +39,17 @@ result<pushed_job> read_job(std::string_view json, read_rules rules);
 // What of a job has to be known when it is fetched.
 struct job_facts {
   std::string jid{};
-  bool is_ours = false;     // pushed with this protocol: pauses as Faktory does
-  std::string_view kept{};  // the members that came with it; into the job's metadata
-  bool has_jid = false;     // ... and whether these are among them
+  bool is_ours = false;       // pushed with this protocol: pauses as Faktory does
+  std::string_view kept{};    // the members that came with it; into the job's metadata
+  std::string_view custom{};  // ... of these
+  bool has_jid = false;       // ... and whether these are among them
   bool has_created_at = false;
   std::optional<std::int64_t> backtrace_lines{};  // of a failure, to be kept; none: all of them
   std::optional<unix_time> expires_at{};
 };
 job_facts facts_of(const job& it);
 
+// What a batch calls has the batch's bid in custom._bid.
 void write_job(std::string& out, const job& it, const job_facts& facts);
 
 // The pause before the next attempt of a job that has failed so often before; `chance` is uniform
