@@ -76,6 +76,22 @@ TEST_F(FaktoryTrack, AWorkerSaysHowFarItIs) {
             R"("updated_at":"2026-01-01T00:00:05.000Z"})");
 }
 
+TEST_F(FaktoryTrack, WhatItDoesNotNameStaysAsItIs) {
+  auto& w = worker();
+  EXPECT_EQ(w.ask(push_line("12345678")), "+OK");
+  (void)w.ask("FETCH");
+  const auto set = [&](const std::string& what) {
+    EXPECT_EQ(w.ask(R"(TRACK SET {"jid":"12345678",)" + what + "}"), "+OK");
+    const std::string got = w.ask("TRACK GET 12345678");
+    return member(got, "percent") + ' ' + member(got, "desc");
+  };
+  EXPECT_EQ(set(R"("desc":"Counting")"), "0 \"Counting\"");
+  EXPECT_EQ(set(R"("percent":40)"), "40 \"Counting\"");
+  EXPECT_EQ(set(R"("desc":"Adding")"), "40 \"Adding\"");
+  EXPECT_EQ(set(R"("reserve_until":"2026-01-01T01:00:00Z")"), "40 \"Adding\"");
+  EXPECT_EQ(set(R"("percent":50,"desc":"")"), "50 \"\"");
+}
+
 TEST_F(FaktoryTrack, AReservationIsExtendedAndNeverCutShort) {
   auto& w = worker();
   EXPECT_EQ(w.ask(push_line("12345678", R"("reserve_for":60)")), "+OK");

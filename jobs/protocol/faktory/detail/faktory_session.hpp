@@ -117,6 +117,8 @@ class faktory_session final : public protocol::session {
   void remove_next(std::vector<std::string> names);
   void track_get(std::string_view jid);
   void track_set(std::string_view json);
+  void finish_track(const track_call& said, const lease_ref& lease,
+                    const std::optional<progress>& how_far);
   void batch_new(std::string_view json);
   void push_success(job_id batch, batch_table::entry known, job_spec success,
                     const wait_limits& limits);

@@ -317,28 +317,45 @@ void faktory_session::track_get(std::string_view text) {
 }
 
 void faktory_session::track_set(std::string_view json) {
-  auto said = read_track(json);
+  const auto said = read_track(json);
   if (!said) return say_error(said.error());
   const auto job = all_.crew.find(me_, said->jid);
   if (!job) return say_error("Job not found " + said->jid + ": this worker does not hold it");
+  begin_command();
+  if (said->percent.has_value() == said->desc.has_value()) {
+    std::optional<progress> how_far;
+    if (said->percent) how_far = progress{*said->percent, *said->desc};
+    return finish_track(*said, job->lease, how_far);
+  }
+  // What it does not name stays as it is.
+  to_.when_done(all_.jobs.get(job->lease.job),
+                [this, said = *said, lease = job->lease](auto ended) {
+                  const auto found = outcome_of(std::move(ended));
+                  if (!found) return finish_error(found.error());
+                  progress how_far = found->progress.value_or(progress{});
+                  how_far.percent = said.percent.value_or(how_far.percent);
+                  how_far.text = said.desc.value_or(how_far.text);
+                  finish_track(said, lease, how_far);
+                });
+}
+
+void faktory_session::finish_track(const track_call& said, const lease_ref& lease,
+                                   const std::optional<progress>& how_far) {
   const unix_time now = all_.time.now();
-  if (said->percent || said->desc) {
-    progress how_far{said->percent.value_or(0), std::move(said->desc).value_or("")};
-    if (auto told = all_.jobs.report(job->lease, std::move(how_far)); !told) {
-      return say_error(told.error());
-    }
-    all_.tracked.saw_change(said->jid, now);
+  if (how_far) {
+    if (auto told = all_.jobs.report(lease, *how_far); !told) return finish_error(told.error());
+    all_.tracked.saw_change(said.jid, now);
   }
-  if (said->reserve_until) {
-    const auto lease = all_.jobs.lease_of(job->lease.job);
+  if (said.reserve_until) {
+    const auto known = all_.jobs.lease_of(lease.job);
     const unix_time longest = now + std::chrono::seconds(reserve_seconds_max);
-    const unix_time until = std::min(*said->reserve_until, longest);
+    const unix_time until = std::min(*said.reserve_until, longest);
     // Never sooner than it is.
-    if (lease && until > lease->until) {
-      if (auto got = all_.jobs.extend(job->lease, until - now); !got) return say_error(got.error());
+    if (known && until > known->until) {
+      if (auto got = all_.jobs.extend(lease, until - now); !got) return finish_error(got.error());
     }
   }
-  say_ok();
+  finish_ok();
 }
 
 // BATCH.
