@@ -89,6 +89,16 @@ TEST(Beanstalkd, SyncsAsItIsTold) {
   EXPECT_EQ(options({"-b", "/x", "-F"}).sync, sync_mode::off);
 }
 
+TEST(Beanstalkd, SyncsAsTheLastFlagAboutItSays) {
+  EXPECT_EQ(options({"-b", "/x", "-F", "-f", "0"}).sync, sync_mode::full);
+  EXPECT_EQ(options({"-b", "/x", "-F", "-f0"}).sync, sync_mode::full);
+  EXPECT_EQ(options({"-b", "/x", "-F", "-f", "250"}).sync, sync_mode::interval);
+  EXPECT_EQ(options({"-b", "/x", "-F", "-f", "250"}).sync_interval, 250ms);
+  EXPECT_EQ(options({"-b", "/x", "-f", "0", "-F"}).sync, sync_mode::off);
+  EXPECT_EQ(options({"-b", "/x", "-F", "-f0", "-F"}).sync, sync_mode::off);
+  EXPECT_EQ(options({"-F", "-f0", "-F", "-b", "/x", "-f", "0", "-V"}).sync, sync_mode::full);
+}
+
 TEST(Beanstalkd, TakesTheOtherFlags) {
   const auto it = asked({"-z", "131072", "-s", "4096", "-c", "-n", "-u", "nobody", "-V"});
   EXPECT_EQ(it.server.beanstalk.job_bytes_max, 131'072U);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,14 @@ std::vector<std::string> warnings_for(const beanstalkd_flags& asked) {
   return all;
 }
 
+// Which of two flags that contradict each other was given last.
+bool is_last(const CLI::App& of, const CLI::Option* one, const CLI::Option* other) {
+  for (const CLI::Option* each : of.parse_order() | std::views::reverse) {
+    if (each == one || each == other) return each == one;
+  }
+  return false;
+}
+
 arguments finish(const beanstalkd_flags& asked) {
   if (asked.version) return version_arguments{};
   serve_arguments serve;
@@ -119,13 +128,18 @@ void add_beanstalkd_command(command_set& to) {
   c.add_option("-b", asked.folder, "keep the jobs in this folder; without it: in memory")
       ->type_name("FOLDER")
       ->take_last();
-  number_option(c, "-f", asked.fsync_ms,
-                "with -b: sync to the disk at most once in so many milliseconds (50); 0: before "
-                "every answer",
-                std::uint64_t{0}, hour_ms)
-      ->type_name("MS")
-      ->take_last();
-  c.add_flag("-F", asked.never_fsync, "with -b: never sync, which is left to the system");
+  const CLI::Option* const fsync =
+      number_option(c, "-f", asked.fsync_ms,
+                    "with -b: sync to the disk at most once in so many milliseconds (50); 0: "
+                    "before every answer",
+                    std::uint64_t{0}, hour_ms)
+          ->type_name("MS")
+          ->take_last();
+  const CLI::Option* const no_fsync =
+      c.add_flag("-F", asked.never_fsync,
+                 "with -b: never sync, which is left to the system; of -f and -F the last counts");
+  c.parse_complete_callback(
+      [&c, &asked, fsync, no_fsync] { asked.never_fsync = is_last(c, no_fsync, fsync); });
   number_option(c, "-z", asked.job_bytes_max,
                 "the largest job, in bytes (65535); more than 4 MiB are taken for 4 MiB",
                 std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max())
