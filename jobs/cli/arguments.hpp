@@ -34,6 +34,7 @@ struct serve_arguments {
   std::string port_file;           // empty: none
   std::string user;                // to become first; empty: as it is
   bool quiet = false;              // no banner
+  bool refuses_binlog = false;     // of beanstalkd, where the jobs are kept
   config_sources from;             // where `server` came from, to be read again
   bool check_config = false;       // only show what is effective
   std::string effective;           // for that

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -185,6 +186,28 @@ TEST(Beanstalkd, KeepsJobsInItsFolderAndSaysNothing) {
   to.send("reserve-with-timeout 5\r\n");
   EXPECT_TRUE(to.line().starts_with("RESERVED "));
   EXPECT_EQ(to.bytes(5), "hello");
+}
+
+// Its jobs would be left behind without a word.
+TEST(Beanstalkd, DoesNotStartOnABinlogOfBeanstalkd) {
+  const temporary_folder folder;
+  const std::string data = folder.file("data");
+  ASSERT_EQ(::mkdir(data.c_str(), 0700), 0);
+  const std::string binlog = data + "/binlog.12";
+  std::ofstream(binlog) << "jobs";
+  const ended refused = run_sluice({"beanstalkd", "-p", "0", "-b", data});
+  EXPECT_EQ(refused.code, 7) << refused.err;
+  for (const char* const told : {"binlog.12", "of beanstalkd", "drain", "another folder", "move"}) {
+    EXPECT_NE(refused.err.find(told), std::string::npos) << told << ": " << refused.err;
+  }
+  EXPECT_NE(::access((data + "/jobs.db").c_str(), F_OK), 0);
+  EXPECT_EQ(text_of(binlog), "jobs");
+
+  ASSERT_EQ(::rename(binlog.c_str(), folder.file("binlog.12").c_str()), 0);
+  std::ofstream(data + "/binlog.old") << "is none of its names";
+  const std::string file = folder.file("port");
+  program server({"beanstalkd", "-p", "0", "-b", data, "--port-file", file});
+  EXPECT_NE(port_in(file, server), 0);
 }
 
 TEST(Beanstalkd, EndsWithoutWaitingForWorkers) {

@@ -2,8 +2,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
+#include "jobs/cli/beanstalkd_binlog.hpp"
 #include "jobs/cli/become_user.hpp"
 #include "jobs/cli/commands.hpp"
 #include "jobs/server/config.hpp"
@@ -34,6 +36,13 @@ exit_code code_for_store(const error& why) {
   return why.code == error_code::invalid ? exit_code::bad_usage : exit_code::bad_store;
 }
 
+result<std::unique_ptr<server>> open(const serve_arguments& what) {
+  if (what.refuses_binlog && !what.server.memory) {
+    if (auto none = check_no_binlog(what.server.data); !none) return none.error();
+  }
+  return server::open(what.server);
+}
+
 }  // namespace
 
 int run(const serve_arguments& what, const console& to) {
@@ -49,7 +58,7 @@ int run(const serve_arguments& what, const console& to) {
     }
   }
   signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1});
-  auto server = server::open(what.server);
+  auto server = open(what);
   if (!server) {
     return static_cast<int>(to.complain(code_for_store(server.error()), server.error().message));
   }

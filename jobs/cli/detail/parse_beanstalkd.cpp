@@ -101,6 +101,7 @@ arguments finish(const beanstalkd_flags& asked) {
   serve.server.serves_http = !asked.http.empty();
   serve.server.beanstalk.binlog_max = asked.binlog_max;
   serve.server.warnings = warnings_for(asked);
+  serve.refuses_binlog = true;
   serve.quiet = true;
   serve.port_file = asked.port_file;
   serve.user = asked.user;
