@@ -32,7 +32,7 @@ struct serve_arguments {
   server_options server;
   std::string program = "sluice";  // how this was started, for lines to be pasted
   std::string port_file;           // empty: none
-  std::string user;                // to become first; empty: as it is
+  std::string user;                // to become when it listens; empty: as it is
   bool quiet = false;              // no banner
   bool refuses_binlog = false;     // of beanstalkd, where the jobs are kept
   config_sources from;             // where `server` came from, to be read again

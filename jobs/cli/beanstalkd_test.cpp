@@ -1,18 +1,22 @@
 // `sluice beanstalkd`, for scripts that start beanstalkd.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "jobs/cli/arguments.hpp"
-#include "jobs/cli/become_user.hpp"
 #include "jobs/cli/testing/program.hpp"
+#include "jobs/cli/user_change.hpp"
 #include "jobs/net/testing/socket_wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
@@ -237,23 +241,25 @@ TEST(Beanstalkd, DrainsOnASignalAndListensOnASocket) {
   EXPECT_EQ(to.line(), "DRAINING");
 }
 
-TEST(BecomeUser, IsNothingForTheUserThatItIsAndAnErrorForOneThatIsNot) {
+TEST(UserChange, IsNothingForTheUserThatItIsAndAnErrorForOneThatIsNot) {
   const passwd* const me = ::getpwuid(::geteuid());
   if (me != nullptr) {
-    EXPECT_TRUE(become_user(me->pw_name));
+    const auto mine = user_change::begin(me->pw_name);
+    ASSERT_TRUE(mine);
+    EXPECT_TRUE(mine->finish());
   }
-  const auto none = become_user("no-such-user-here");
+  const auto none = user_change::begin("no-such-user-here");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, error_code::not_found);
   EXPECT_NE(none.error().message.find("no-such-user-here"), std::string::npos);
   if (::geteuid() != 0) {
-    const auto root = become_user("root");
+    const auto root = user_change::begin("root");
     ASSERT_FALSE(root);
     EXPECT_EQ(root.error().code, error_code::forbidden);
   }
 }
 
-TEST(BecomeUser, IsForGoodWhenRootDoesIt) {
+TEST(UserChange, IsForGoodWhenRootDoesIt) {
   if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
     GTEST_SKIP() << "takes root and a user nobody";
   }
@@ -269,6 +275,77 @@ TEST(BecomeUser, IsForGoodWhenRootDoesIt) {
   struct stat made {};
   ASSERT_EQ(::stat((path + "/jobs.db").c_str(), &made), 0) << server.err();
   EXPECT_EQ(made.st_uid, nobody);
+}
+
+// A port of the system's that is free, and root may have; zero: all are taken.
+std::uint16_t free_low_port() {
+  for (std::uint16_t port = 1023; port > 511; --port) {
+    const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(port);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool is_free = ::bind(probe, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+    ::close(probe);
+    if (is_free) return port;
+  }
+  return 0;
+}
+
+// What the system says of the users of each thread of a process.
+std::set<std::string> users_of(pid_t process) {
+  std::set<std::string> users;
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    std::ifstream in(task.path() / "status");
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("Uid:") || line.starts_with("Gid:") || line.starts_with("CapPrm:")) {
+        users.insert(line);
+      }
+    }
+  }
+  return users;
+}
+
+TEST(UserChange, ListensAsRootFirst) {
+  if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
+    GTEST_SKIP() << "takes root and a user nobody";
+  }
+  const std::uint16_t port = free_low_port();
+  ASSERT_NE(port, 0);
+  const std::string id = std::to_string(::getpwnam("nobody")->pw_uid);
+  const std::string group = std::to_string(::getpwnam("nobody")->pw_gid);
+  const std::set<std::string> nobody_alone = {
+      "Uid:\t" + id + "\t" + id + "\t" + id + "\t" + id,
+      "Gid:\t" + group + "\t" + group + "\t" + group + "\t" + group, "CapPrm:\t0000000000000000"};
+  program server(
+      {"beanstalkd", "-l", "127.0.0.1", "-p", std::to_string(port), "-V", "-u", "nobody"});
+  eventually(
+      [&] { return server.err().find("listening") != std::string::npos || server.has_ended(); });
+  eventually([&] { return server.has_ended() || users_of(server.pid()) == nobody_alone; },
+             "a server that is nobody's in every thread");
+  EXPECT_FALSE(server.has_ended()) << server.err();
+  socket_wire to(port);
+  to.send("put 7 0 60 1\r\nx\r\n");
+  EXPECT_EQ(to.line(), "INSERTED 1");
+}
+
+TEST(UserChange, MakesItsSocketWhereOnlyRootMayAndOwnsIt) {
+  if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
+    GTEST_SKIP() << "takes root and a user nobody";
+  }
+  const temporary_folder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  const std::string path = folder.file("socket");
+  program server({"beanstalkd", "-l", "unix:" + path, "-V", "-u", "nobody"});
+  struct stat made {};
+  eventually([&] {
+    return server.has_ended() ||
+           (::stat(path.c_str(), &made) == 0 && made.st_uid == ::getpwnam("nobody")->pw_uid);
+  });
+  EXPECT_FALSE(server.has_ended()) << server.err();
+  socket_wire to(path);
+  EXPECT_TRUE(to.connected());
 }
 
 }  // namespace

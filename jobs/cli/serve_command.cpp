@@ -6,8 +6,8 @@
 #include <string>
 
 #include "jobs/cli/beanstalkd_binlog.hpp"
-#include "jobs/cli/become_user.hpp"
 #include "jobs/cli/commands.hpp"
+#include "jobs/cli/user_change.hpp"
 #include "jobs/server/config.hpp"
 #include "jobs/server/server.hpp"
 #include "jobs/server/signal_watch.hpp"
@@ -36,11 +36,23 @@ exit_code code_for_store(const error& why) {
   return why.code == error_code::invalid ? exit_code::bad_usage : exit_code::bad_store;
 }
 
+exit_code code_for_address(const error& why) {
+  return why.code == error_code::invalid ? exit_code::bad_usage : exit_code::address_in_use;
+}
+
 result<std::unique_ptr<server>> open(const serve_arguments& what) {
   if (what.refuses_binlog && !what.server.memory) {
     if (auto none = check_no_binlog(what.server.data); !none) return none.error();
   }
   return server::open(what.server);
+}
+
+// As whoever started it, where only they may.
+void_result listen(server& it, const serve_arguments& what, const user_change& user) {
+  const auto as_root = user.root_in_this_thread();
+  if (auto listens = it.listen(); !listens) return listens;
+  const std::string& socket = what.server.beanstalk.socket;
+  return socket.empty() ? done{} : user.give(socket);
 }
 
 }  // namespace
@@ -52,20 +64,19 @@ int run(const serve_arguments& what, const console& to) {
   }
   std::signal(SIGPIPE, SIG_IGN);  // a log that nobody reads any more is no reason to end
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that write
-  if (!what.user.empty()) {
-    if (auto changed = become_user(what.user); !changed) {
-      return static_cast<int>(to.complain(changed.error()));
-    }
-  }
+  const auto user = user_change::begin(what.user);
+  if (!user) return static_cast<int>(to.complain(user.error()));
   signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1});
   auto server = open(what);
   if (!server) {
     return static_cast<int>(to.complain(code_for_store(server.error()), server.error().message));
   }
-  if (auto listens = (*server)->listen(); !listens) {
-    const bool is_wrong = listens.error().code == error_code::invalid;
-    return static_cast<int>(to.complain(is_wrong ? exit_code::bad_usage : exit_code::address_in_use,
-                                        listens.error().message));
+  if (auto listens = listen(**server, what, *user); !listens) {
+    const exit_code code = code_for_address(listens.error());
+    return static_cast<int>(to.complain(code, listens.error().message));
+  }
+  if (auto changed = user->finish(); !changed) {
+    return static_cast<int>(to.complain(changed.error()));
   }
   if (!what.quiet) {
     to.print((*server)->banner(what.program));

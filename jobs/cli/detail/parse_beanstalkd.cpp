@@ -151,7 +151,7 @@ void add_beanstalkd_command(command_set& to) {
       ->take_last();
   c.add_flag("-c", asked.ignored, "nothing: space is always used again");
   c.add_flag("-n", asked.ignored, "nothing: space is always used again");
-  c.add_option("-u", asked.user, "become this user, before anything is opened")
+  c.add_option("-u", asked.user, "become this user when it listens; all files are this user's")
       ->type_name("USER")
       ->take_last();
   c.add_flag("-V", asked.verbose, "log more; twice: still more");
