@@ -279,5 +279,30 @@ TEST_F(beanstalk_put_test, AClientThatReadsNoRepliesIsHeldUpAfterSoMany) {
   (void)narrow.wire().take();
 }
 
+// What the server posts is signed in its name.
+TEST_F(beanstalk_put_test, TheServersOwnQueuesAreNoTubes) {
+  ask("use sluice/webhooks\r\nwatch sluice/webhooks\r\nuse sluice/\r\n",
+      "BAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n");
+  put("0 0 10", "a");
+  EXPECT_EQ(get(1).spec.queue, "default");
+  ask("list-tubes-watched\r\n", "OK 14\r\n---\n- default\n\r\n");
+  ask("use sluice\r\nuse my/sluice/x\r\nwatch sluices/a\r\n",
+      "USING sluice\r\nUSING my/sluice/x\r\nWATCHING 2\r\n");
+}
+
+TEST_F(beanstalk_put_test, JobsInTheServersOwnQueuesAreLeftAlone) {
+  const std::string own(webhook_queue);
+  push({.queue = own, .kind = "sluice.webhook"});
+  ask("pause-tube " + own + " 60\r\n", "NOT_FOUND\r\n");
+  EXPECT_EQ(e().pause_left(own), 0ms);
+  ask("peek 1\r\nreserve-job 1\r\ndelete 1\r\n", "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+  EXPECT_EQ(state(1), job_state::ready);
+  push({.queue = own, .kind = "sluice.webhook", .run_at = time.now() + 1h});
+  ask("kick-job 2\r\n", "NOT_FOUND\r\n");
+  EXPECT_EQ(state(2), job_state::scheduled);
+  EXPECT_EQ(first().value("stats-tube " + own + "\r\n", "current-jobs-ready"), "1");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "tube"), own);
+}
+
 }  // namespace
 }  // namespace sluice::jobs

@@ -73,6 +73,7 @@ class beanstalk_session final : public protocol::session {
   unix_time first_end();  // of what is reserved; those whose time is over are forgotten
   void hand_over(reply to, leased_job job);
   void reserve_job(const command& c);
+  void reserve_found(reply to, const job& it);
 
   // Ends of reserved jobs.
   void delete_job(const command& c);

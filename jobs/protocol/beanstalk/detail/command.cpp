@@ -1,6 +1,7 @@
 #include "jobs/protocol/beanstalk/detail/command.hpp"
 
 #include "jobs/model/job.hpp"
+#include "jobs/model/own_queue.hpp"
 #include "jobs/protocol/frames.hpp"
 
 namespace sluice::jobs::beanstalk {
@@ -11,6 +12,7 @@ enum class shape : std::uint8_t {
   nothing,
   id,
   tube,
+  open_tube,   // one that clients may put into and take from
   put,         // pri delay ttr bytes
   release,     // id pri delay
   bury,        // id pri
@@ -33,8 +35,8 @@ constexpr std::array<entry, verb_count> verbs = {{
     {"release", shape::release},
     {"bury", shape::bury},
     {"touch", shape::id},
-    {"use", shape::tube},
-    {"watch", shape::tube},
+    {"use", shape::open_tube},
+    {"watch", shape::open_tube},
     {"ignore", shape::tube},
     {"peek", shape::id},
     {"peek-ready", shape::nothing},
@@ -107,6 +109,8 @@ bool read(arguments& w, shape what, command& c) noexcept {
       return w.number(c.number);
     case shape::tube:
       return w.tube(c.tube);
+    case shape::open_tube:
+      return w.tube(c.tube) && !is_servers_own(c.tube);
     case shape::put:
       return w.number(c.pri) && w.number(c.delay) && w.number(c.ttr) && w.number(c.bytes);
     case shape::release:

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "jobs/model/own_queue.hpp"
 #include "jobs/protocol/beanstalk/detail/beanstalk_session.hpp"
 #include "jobs/protocol/beanstalk/detail/session_words.hpp"
 #include "jobs/protocol/beanstalk/detail/stats.hpp"
@@ -39,6 +40,11 @@ void append_number(std::string& out, std::uint64_t number) {
   std::array<char, 20> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   out.append(digits.data(), end);
+}
+
+// One that has not ended, or is buried, and is none of the server's own.
+bool is_for_clients(const job& j, unix_time now) {
+  return !state_word(j, now).empty() && !is_servers_own(j.spec.queue);
 }
 
 template <class T>
@@ -148,7 +154,7 @@ void beanstalk_session::delete_unreserved(reply to, job_id id) {
   call(server_.jobs.get(id), [this, to, id](settled<result<job>> found) {
     if (!is_done(found)) return to_.answer(to, word_of(found, {}));
     const job& it = found.value().value();
-    if (it.state == job_state::running || state_word(it, server_.time.now()).empty()) {
+    if (it.state == job_state::running || !is_for_clients(it, server_.time.now())) {
       return to_.answer(to, words::not_found);
     }
     if (const tube_ptr from = server_.tubes.find(it.spec.queue))
@@ -223,8 +229,19 @@ void beanstalk_session::give_back(std::vector<lease_ref> leases) {
 void beanstalk_session::reserve_job(const command& c) {
   if (!std::exchange(is_worker_, true)) server_.workers.fetch_add(1, relaxed);
   if (!reserved_.empty() && earliest_ <= server_.time.now()) earliest_ = first_end();
-  call(server_.jobs.lease_job(c.number, address_),
-       [this, to = to_.open()](settled<result<leased_job>> ended) {
+  call(server_.jobs.get(c.number), [this, to = to_.open()](settled<result<job>> found) {
+    if (!is_done(found)) return to_.answer(to, word_of(found, {}));
+    const job& it = found.value().value();
+    if (is_gone_ || !is_for_clients(it, server_.time.now())) {
+      return to_.answer(to, words::not_found);
+    }
+    reserve_found(to, it);
+  });
+}
+
+void beanstalk_session::reserve_found(reply to, const job& it) {
+  call(server_.jobs.lease_job(it.id, address_),
+       [this, to](settled<result<leased_job>> ended) {
          if (!is_done(ended)) return to_.answer(to, word_of(ended, {}));
          leased_job mine = std::move(ended).value().value();
          is_gone_ ? give_back({mine.ref()}) : hand_over(to, std::move(mine));
@@ -273,7 +290,7 @@ void beanstalk_session::list_watched() {
 }
 
 void beanstalk_session::pause_tube(const command& c) {
-  if (!has_tube(server_, c.tube)) return to_.say(words::not_found);
+  if (is_servers_own(c.tube) || !has_tube(server_, c.tube)) return to_.say(words::not_found);
   const tube_ptr known = server_.tubes.get(c.tube);
   if (known == nullptr) return to_.say(words::out_of_memory);
   known->pauses.fetch_add(1, relaxed);
@@ -294,7 +311,7 @@ void beanstalk_session::peek(const command& c) {
   const auto seen = [this, to = to_.open()](settled<result<job>> ended) {
     if (!is_done(ended)) return to_.answer(to, word_of(ended, {}));
     const job& it = ended.value().value();
-    if (state_word(it, server_.time.now()).empty()) return to_.answer(to, words::not_found);
+    if (!is_for_clients(it, server_.time.now())) return to_.answer(to, words::not_found);
     answer_job(to, "FOUND ", it);
   };
   if (c.what == verb::peek) return call(server_.jobs.get(c.number), seen);
@@ -324,8 +341,12 @@ void beanstalk_session::kick_job(const command& c) {
   call(server_.jobs.get(c.number),
        [this, to = to_.open(), id = c.number](settled<result<job>> found) {
          if (!is_done(found)) return to_.answer(to, word_of(found, {}));
-         const std::string_view state = state_word(found.value().value(), server_.time.now());
-         if (state != "buried" && state != "delayed") return to_.answer(to, words::not_found);
+         const job& it = found.value().value();
+         const std::string_view state = state_word(it, server_.time.now());
+         const bool may_be_kicked = state == "buried" || state == "delayed";
+         if (!may_be_kicked || is_servers_own(it.spec.queue)) {
+           return to_.answer(to, words::not_found);
+         }
          // Of one that was buried its errors tell.
          const bool is_noted = state == "delayed";
          call(server_.jobs.retry(id), [this, to, id, is_noted](settled<result<job>> ended) {
