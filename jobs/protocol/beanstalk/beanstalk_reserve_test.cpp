@@ -81,6 +81,83 @@ TEST_F(beanstalk_reserve_test, DeletesAndReservesInTurnAreServedInOrder) {
   EXPECT_EQ(counts().ready, 1U);
 }
 
+// With room for three answers the second reserve is not reached before the deletes are committed;
+// its job is there by then.
+TEST_F(beanstalk_reserve_test, DeletesOfReservedJobsDoNotKeepReservesApart) {
+  for (int i = 0; i < 4; ++i) put("0 0 10", std::to_string(i));
+  auto narrow = connect(3);
+  narrow.ask("reserve\r\nreserve\r\n", "RESERVED 1 1\r\n0\r\nRESERVED 2 1\r\n1\r\n");
+  settle();
+  drive.hold();
+  narrow.say("delete 1\r\nreserve\r\ndelete 2\r\nreserve\r\n");
+  drive.await_held();
+  EXPECT_EQ(e().stats().leased, 4U);
+  drive.let_go();
+  narrow.expect("DELETED\r\nRESERVED 3 1\r\n2\r\nDELETED\r\nRESERVED 4 1\r\n3\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsAJobThatIsReady) {
+  for (int i = 0; i < 3; ++i) put("0 0 10", std::to_string(i));
+  say("reserve\r\ndelete 2\r\nreserve\r\n");
+  expect("RESERVED 1 1\r\n0\r\nDELETED\r\nRESERVED 3 1\r\n2\r\n");
+  EXPECT_FALSE(has(2));
+}
+
+TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsWhatTheFirstOfThemGot) {
+  for (int i = 0; i < 3; ++i) put("0 0 10", std::to_string(i));
+  say("reserve\r\ndelete 1\r\nreserve\r\ndelete 2\r\nreserve\r\ndelete 2\r\n");
+  expect(
+      "RESERVED 1 1\r\n0\r\nDELETED\r\nRESERVED 2 1\r\n1\r\nDELETED\r\n"
+      "RESERVED 3 1\r\n2\r\nNOT_FOUND\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ADeleteBetweenReservesFindsAJobWhoseTimeIsOver) {
+  put("0 0 1", "a");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  put("0 0 10", "b");
+  put("5 0 10", "c");
+  pass(1s);
+  say("reserve\r\ndelete 1\r\nreserve\r\n");
+  expect("RESERVED 2 1\r\nb\r\nDELETED\r\nRESERVED 3 1\r\nc\r\n");
+}
+
+// The place that a job has in its queue's concurrency is free when its delete is done.
+TEST_F(beanstalk_reserve_test, AReserveSeesWhatTheDeleteBeforeItSetFree) {
+  put("0 0 10", "a");
+  put("0 0 10", "b");
+  configure({.concurrency = 1});
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  ask("reserve-with-timeout 0\r\n", "TIMED_OUT\r\n");
+  say("delete 1\r\nreserve-with-timeout 0\r\nlist-tube-used\r\n");
+  expect("DELETED\r\nRESERVED 2 1\r\nb\r\nUSING default\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AReserveAfterADeleteIsOneOfThoseThatMayBeReserved) {
+  options.running_max = 1;
+  put("0 0 100", "a");
+  put("0 0 100", "b");
+  ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  say("delete 1\r\nreserve\r\n");
+  expect("DELETED\r\nRESERVED 2 1\r\nb\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, AClientThatGoesWhileItsDeletesHoldAReserveUpTakesNothing) {
+  auto worker = connect();
+  put("0 0 10", "a");
+  put("0 0 10", "b");
+  configure({.concurrency = 1});
+  worker.ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
+  settle();
+  drive.hold();
+  worker.say("delete 1\r\nreserve-with-timeout 0\r\n");
+  drive.await_held();
+  worker.wire().close();
+  drive.let_go();
+  quiet();
+  EXPECT_EQ(counts().ready, 1U);
+  EXPECT_EQ(counts().running, 0U);
+}
+
 TEST_F(beanstalk_reserve_test, DeletesThatComeTogetherShareACommit) {
   for (int i = 0; i < 20; ++i) put("0 0 10", "x");
   std::string reserves;

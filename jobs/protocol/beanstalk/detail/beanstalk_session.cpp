@@ -21,22 +21,13 @@ constexpr std::size_t reserves_at_once = 1000;
 constexpr milliseconds safety_margin{1000};
 constexpr unix_time no_end{std::numeric_limits<std::int64_t>::max()};
 
-// How many lines like this one come next, with no more than deletes between them: those can be
-// served together.
-std::size_t count_like(std::string_view line, std::string_view after, std::size_t most) {
-  std::size_t count = 0;
-  while (count < most) {
-    const std::size_t end = after.find('\n');
-    if (end == std::string_view::npos) break;
-    const std::string_view next = after.substr(0, end + 1);
-    if (next == line) {
-      ++count;
-    } else if (!next.starts_with("delete ")) {
-      break;
-    }
-    after.remove_prefix(end + 1);
-  }
-  return count;
+// The number in a line such as "delete 7\r\n"; zero: it is another line.
+job_id deleted_in(std::string_view line) {
+  constexpr std::string_view begins = "delete ";
+  if (!line.starts_with(begins)) return 0;
+  line.remove_prefix(begins.size());
+  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+  return protocol::parse_number(line).value_or(0);
 }
 
 std::string_view why_refused(const error& why) {
@@ -306,6 +297,28 @@ void beanstalk_session::reserve(const command& c, std::string_view line, std::st
   ask();
 }
 
+// How many lines like this one come next that can be served with it: with no more between them than
+// deletes of jobs that are reserved now. Any other command may be about a job that one of them
+// gets.
+std::size_t beanstalk_session::count_like(std::string_view line, std::string_view after,
+                                          std::size_t most) {
+  const unix_time now = server_.time.now();
+  std::size_t count = 0;
+  while (count < most) {
+    const std::size_t end = after.find('\n');
+    if (end == std::string_view::npos) break;
+    const std::string_view next = after.substr(0, end + 1);
+    if (next == line) {
+      ++count;
+    } else {
+      const reserved_job* const mine = reserved_.find(deleted_in(next));
+      if (mine == nullptr || mine->until <= now) break;
+    }
+    after.remove_prefix(end + 1);
+  }
+  return count;
+}
+
 void beanstalk_session::ask() {
   do {
     clock& timers = server_.time.timers();
@@ -371,6 +384,11 @@ bool beanstalk_session::asked(result<leased> got) {
     return true;
   }
   const error_code why = got.error().code;
+  const bool is_short = why == error_code::timed_out || why == error_code::overloaded;
+  if (is_short && (delete_calls_ > 0 || !deletes_.empty())) {
+    asks_after_deletes_ = true;  // they may set something free
+    return true;
+  }
   std::string_view says = words::internal_error;
   if (why == error_code::timed_out) {
     earliest_ = first_end();
@@ -397,6 +415,12 @@ bool beanstalk_session::asked(result<leased> got) {
     to_.end();
   }
   return true;
+}
+
+void beanstalk_session::ask_after_deletes() {
+  if (is_gone_) return;
+  if (no_more_input_) ask_until_ = time_point::min();
+  ask();
 }
 
 void beanstalk_session::set_waiting(bool is) {

@@ -5,13 +5,17 @@
 //
 // Parses, calls the engine, answers; it decides nothing about jobs. What a client sends in one go
 // is handed over in one go: puts that follow one another are one push_many, deletes of reserved
-// jobs one ack_many, and a reserve asks for as many jobs as reserves like it have come.
+// jobs one ack_many, and a reserve asks for as many jobs as reserves like it follow with nothing
+// but deletes of jobs between them that are reserved already.
 //
 // Order: a command begins when those before it are finished, so its effect is that of a server that
 // does one after the other. Three exceptions that no client can tell: puts go together, deletes of
-// reserved jobs go together, and a reserve begins while deletes before it are being committed. What
-// concerns the connection alone (use, watch, errors ...) is answered at once; client::open keeps
-// the replies in order. While a reserve waits for a job nothing behind it begins.
+// reserved jobs go together, and so do reserves as above. A fourth: a reserve begins while deletes
+// before it are being committed, and when there is nothing for it, it asks once more after them; so
+// only a client with jobs of other protocols that wait for one another, or in queues with a limit
+// on how many run, can tell, from a reserve that gets a less urgent job than the delete set free.
+// What concerns the connection alone (use, watch, errors ...) is answered at once; client::open
+// keeps the replies in order. While a reserve waits for a job nothing behind it begins.
 
 #include <cstdint>
 #include <optional>
@@ -66,7 +70,9 @@ class beanstalk_session final : public protocol::session {
 
   // Reserves.
   void reserve(const command& c, std::string_view line, std::string_view after);
+  std::size_t count_like(std::string_view line, std::string_view after, std::size_t most);
   void ask();
+  void ask_after_deletes();
   bool asked(result<leased> got);  // false: ask again
   void give_back_beyond(std::size_t bytes_max);
   void set_waiting(bool is);
@@ -150,6 +156,7 @@ class beanstalk_session final : public protocol::session {
   std::size_t ask_max_ = 1;
   bool is_asking_ = false;   // ... and has no answer
   bool is_waiting_ = false;  // ... and is counted as such
+  bool asks_after_deletes_ = false;
   std::stop_source call_off_;
   leased granted_;  // the last is next
 

@@ -147,6 +147,7 @@ void beanstalk_session::deletes_ended(std::vector<pending_delete> batch,
       keep_reserved(std::move(each.it));
     }
   }
+  if (delete_calls_ == 0 && std::exchange(asks_after_deletes_, false)) ask_after_deletes();
 }
 
 // One that has ended stays as long as its queue says; here it is gone.
