@@ -159,6 +159,29 @@ TEST_F(beanstalk_stats_test, AKickOfDelayedJobsIsCountedOfEachOfThem) {
   EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "1");
 }
 
+TEST_F(beanstalk_stats_test, ABuriedJobThatIsReservedWasNotKicked) {
+  put("5 0 60", "a");
+  ask("reserve\r\nbury 1 5\r\nkick 1\r\nreserve\r\nbury 1 5\r\nkick-job 1\r\n",
+      "RESERVED 1 1\r\na\r\nBURIED\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\nBURIED\r\nKICKED\r\n");
+  ask("reserve\r\nbury 1 5\r\nreserve-job 1\r\n",
+      "RESERVED 1 1\r\na\r\nBURIED\r\nRESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "buries"), "3");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "2");
+  ask("bury 1 5\r\n", "BURIED\r\n");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "2");
+  ask("kick 1\r\n", "KICKED 1\r\n");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "kicks"), "3");
+}
+
+TEST_F(beanstalk_stats_test, TheTtrOfAJobThatSaysNoneIsThatOfItsQueue) {
+  push({.kind = "k"});
+  EXPECT_EQ(first().value("stats-job 1\r\n", "ttr"), "60");
+  configure({.lease_for = 30s});
+  EXPECT_EQ(first().value("stats-job 1\r\n", "ttr"), "30");
+  ask("reserve-job 1\r\n", "RESERVED 1 0\r\n\r\n");
+  EXPECT_EQ(first().value("stats-job 1\r\n", "time-left"), "30");
+}
+
 TEST_F(beanstalk_stats_test, WhoAsksForMuchLetsOthersGoBetween) {
   for (int i = 0; i < 100; ++i) push({.queue = "q" + std::to_string(i)});
   say("stats\r\nlist-tubes\r\nlist-tube-used\r\n");

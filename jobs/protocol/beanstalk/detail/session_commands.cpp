@@ -241,10 +241,12 @@ void beanstalk_session::reserve_job(const command& c) {
 }
 
 void beanstalk_session::reserve_found(reply to, const job& it) {
+  const bool was_buried = it.state == job_state::dead;
   call(server_.jobs.lease_job(it.id, address_),
-       [this, to](settled<result<leased_job>> ended) {
+       [this, to, was_buried](settled<result<leased_job>> ended) {
          if (!is_done(ended)) return to_.answer(to, word_of(ended, {}));
          leased_job mine = std::move(ended).value().value();
+         if (was_buried) server_.notes.taken_buried(mine.it->id);
          is_gone_ ? give_back({mine.ref()}) : hand_over(to, std::move(mine));
        });
 }

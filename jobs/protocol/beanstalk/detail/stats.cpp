@@ -125,6 +125,13 @@ struct history {
   std::uint64_t reserves = 0, timeouts = 0, buries = 0;
 };
 
+// A job from elsewhere may say none: its queue's counts then.
+milliseconds ttr_of(const server_state& s, const job& j) {
+  if (j.spec.lease_for > milliseconds(0)) return j.spec.lease_for;
+  const auto queue = s.jobs.queue(j.spec.queue);
+  return queue ? queue->options.lease_for : queue_options{}.lease_for;
+}
+
 history history_of(const job& j) {
   history h;
   for (const attempt_error& e : j.errors) {
@@ -239,8 +246,9 @@ void write_stats_job(std::string& out, const server_state& s, const job& j,
   const history h = history_of(j);
   const std::optional<job_note> note = s.notes.find(j.id);
   const std::uint64_t releases = note ? note->releases : 0;
-  const bool is_buried = j.state == job_state::dead;
-  const std::uint64_t kicks_of_buried = h.buries - (is_buried && h.buries > 0 ? 1 : 0);
+  // A job leaves the buried ones by a kick, or by reserve-job.
+  const std::uint64_t not_kicked = (j.state == job_state::dead ? 1 : 0) + (note ? note->taken : 0);
+  const std::uint64_t kicks_of_buried = h.buries - std::min(h.buries, not_kicked);
   // The put's own delay, to the nearest second: the job was made a moment after it was asked for.
   const milliseconds put_delay = std::max(j.spec.run_at - j.created_at, milliseconds(0));
   milliseconds left{0};
@@ -255,7 +263,7 @@ void write_stats_job(std::string& out, const server_state& s, const job& j,
   field(out, "age", whole_seconds(now - j.created_at));
   field(out, "delay",
         note && note->releases > 0 ? note->delay_s : whole_seconds(put_delay + milliseconds(500)));
-  field(out, "ttr", whole_seconds(j.spec.lease_for));
+  field(out, "ttr", whole_seconds(ttr_of(s, j)));
   field(out, "time-left", whole_seconds(left));
   field(out, "file", std::uint64_t{0});
   field(out, "reserves", h.reserves + releases + (lease ? 1 : 0));

@@ -63,6 +63,10 @@ void job_notes::kicked(std::span<const job_id> ids) {
   });
 }
 
+void job_notes::taken_buried(job_id id) {
+  kept_.with([&](kept& k) { ++note_of(k, id).taken; });
+}
+
 std::optional<job_note> job_notes::find(job_id id) const {
   return kept_.with([&](const kept& k) -> std::optional<job_note> {
     const auto at = k.notes.find(id);

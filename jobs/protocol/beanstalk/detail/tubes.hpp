@@ -56,6 +56,7 @@ class tube_table {
 struct job_note {
   std::uint64_t releases = 0;
   std::uint64_t kicks = 0;    // while it was delayed
+  std::uint64_t taken = 0;    // by reserve-job, while it was buried
   std::uint32_t delay_s = 0;  // of its last release
 };
 
@@ -66,6 +67,7 @@ class job_notes {
   void released(job_id id, std::uint32_t delay_s);
   void kicked(job_id id) { kicked(std::span(&id, 1)); }
   void kicked(std::span<const job_id> ids);
+  void taken_buried(job_id id);
   std::optional<job_note> find(job_id id) const;
 
  private:
