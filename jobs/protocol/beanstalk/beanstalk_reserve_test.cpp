@@ -409,6 +409,12 @@ TEST_F(beanstalk_reserve_test, ReserveJobTakesAJobInAnyStateThatNobodyHas) {
   ask("delete 1\r\ndelete 2\r\ndelete 3\r\n", "DELETED\r\nDELETED\r\nDELETED\r\n");
 }
 
+TEST_F(beanstalk_reserve_test, ReserveJobTakesFromATubeThatIsPaused) {
+  put("0 0 10", "a");
+  ask("pause-tube default 60\r\nreserve-with-timeout 0\r\nreserve-job 1\r\n",
+      "PAUSED\r\nTIMED_OUT\r\nRESERVED 1 1\r\na\r\n");
+}
+
 TEST_F(beanstalk_reserve_test, ReserveJobTakesFromTubesThatAreNotWatched) {
   put("0 0 10", "a");
   auto other = connect();

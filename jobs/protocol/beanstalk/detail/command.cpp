@@ -79,9 +79,9 @@ class arguments {
   bool tube(std::string_view& into) noexcept {
     if (!rest_.starts_with(' ')) return false;
     rest_.remove_prefix(1);
-    into = word();
-    return !into.starts_with('-') && validate_queue_name(into);
+    return name(into);
   }
+  bool tube_behind_spaces(std::string_view& into) noexcept { return skip_spaces() && name(into); }
   bool end() const noexcept { return rest_.empty(); }
 
  private:
@@ -91,6 +91,10 @@ class arguments {
       rest_.remove_prefix(1);
     } while (rest_.starts_with(' '));
     return true;
+  }
+  bool name(std::string_view& into) noexcept {
+    into = word();
+    return !into.starts_with('-') && validate_queue_name(into);
   }
   std::string_view word() noexcept {
     const std::string_view all = rest_.substr(0, rest_.find(' '));
@@ -120,7 +124,7 @@ bool read(arguments& w, shape what, command& c) noexcept {
     case shape::timeout:
       return w.timeout(c.number, c.is_endless);
     case shape::pause_tube:
-      return w.tube(c.tube) && w.number(c.delay);
+      return w.tube_behind_spaces(c.tube) && w.number(c.delay);
   }
   return false;
 }

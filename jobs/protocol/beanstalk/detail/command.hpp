@@ -4,8 +4,9 @@
 //
 // Pure: a line in, a value out, nothing kept. A line that is no command of the protocol is
 // UNKNOWN_COMMAND; one that is, but does not say what that command must, is BAD_FORMAT. Numbers are
-// digits alone, and any number of spaces may stand before one, as with beanstalkd.
-// To use and to watch, the server's own queues are no tubes.
+// digits alone, and any number of spaces may stand before one, as with beanstalkd; before the name
+// of a tube that is so with pause-tube alone. To use and to watch, the server's own queues are no
+// tubes.
 //
 //     const command c = parse_command("release 7 100 30");
 //     c.what == verb::release && c.number == 7 && c.pri == 100 && c.delay == 30

@@ -48,6 +48,10 @@ TEST(command_test, APauseHasATubeAndADelay) {
   EXPECT_EQ(c.wrong, fault::none);
   EXPECT_EQ(c.tube, "a/b");
   EXPECT_EQ(c.delay, 60U);
+  const command spaced = parse_command("pause-tube   a/b  60");
+  EXPECT_EQ(spaced.wrong, fault::none);
+  EXPECT_EQ(spaced.tube, "a/b");
+  EXPECT_EQ(spaced.delay, 60U);
 }
 
 TEST(command_test, OnlyATimeoutMayBeBelowZero) {
@@ -107,7 +111,11 @@ TEST(command_test, TooFewAndTooManyWordsAreBadFormat) {
                                   "pause-tube",
                                   "pause-tube a",
                                   "pause-tube a 1 2",
-                                  "pause-tube  a 1",
+                                  "pause-tube  -a 1",
+                                  "use  a",
+                                  "watch  a",
+                                  "ignore  a",
+                                  "stats-tube  a",
                                   "reserve-job",
                                   "reserve-job x",
                                   "list-tube-used x",
