@@ -117,7 +117,7 @@ TEST(Beanstalkd, TakesTheOtherFlags) {
   EXPECT_EQ(http.listen, (listen_address{"127.0.0.1", 8000}));
   const auto version = parse({"-v"});
   EXPECT_TRUE(std::holds_alternative<version_arguments>(std::get<arguments>(version)));
-  EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-z", "0"})));
+  EXPECT_EQ(options({"-z", "0"}).beanstalk.job_bytes_max, 0U) << "empty jobs alone";
   EXPECT_TRUE(std::holds_alternative<no_command>(parse({"-x"})));
 }
 
@@ -131,6 +131,27 @@ TEST(Beanstalkd, TakesALargerJobThanThereCanBeForTheLargest) {
     ASSERT_EQ(capped.warnings.size(), 1U);
     EXPECT_NE(capped.warnings[0].find("4194304 bytes"), std::string::npos) << capped.warnings[0];
   }
+}
+
+TEST(Beanstalkd, TakesALongerTimeBetweenSyncsThanThereCanBeForTheLongest) {
+  const auto it = options({"-l", "127.0.0.1", "-b", "/x", "-f", "3600000"});
+  EXPECT_EQ(it.sync_interval, 1h);
+  EXPECT_TRUE(it.warnings.empty());
+  const auto capped = options({"-l", "127.0.0.1", "-b", "/x", "-f", "86400000"});
+  EXPECT_EQ(capped.sync, sync_mode::interval);
+  EXPECT_EQ(capped.sync_interval, 1h);
+  ASSERT_EQ(capped.warnings.size(), 1U);
+  EXPECT_NE(capped.warnings[0].find("-f 86400000"), std::string::npos) << capped.warnings[0];
+}
+
+TEST(Beanstalkd, TakesEmptyJobsAloneWhenNoneMayHaveABody) {
+  const temporary_folder folder;
+  const std::string file = folder.file("port");
+  program server({"beanstalkd", "-p", "0", "-z", "0", "--port-file", file});
+  socket_wire to(port_in(file, server));
+  to.send("put 0 0 60 1\r\nx\r\nput 0 0 60 0\r\n\r\n");
+  EXPECT_EQ(to.line(), "JOB_TOO_BIG");
+  EXPECT_EQ(to.line(), "INSERTED 1");
 }
 
 TEST(Beanstalkd, WarnsOfWhatBeanstalkdWouldNotDo) {

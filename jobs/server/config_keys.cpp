@@ -180,7 +180,7 @@ std::vector<config_key> make_keys() {
       {"beanstalk.socket", "--beanstalk-socket", "a unix socket for them, also without a port",
        k::path, [](o& x) -> text { return x.beanstalk.socket; }},
       {"beanstalk.job_max", "--beanstalk-job-max", "bytes of one job that they put", k::size,
-       [](o& x) -> number { return x.beanstalk.job_bytes_max; }, 1, limits::args_bytes_max},
+       [](o& x) -> number { return x.beanstalk.job_bytes_max; }, 0, limits::args_bytes_max},
       {"beanstalk.max_connections", "--beanstalk-max-connections", "their connections at a time",
        k::count, [](o& x) -> number { return x.beanstalk.connections_max; }, 1, 1'000'000},
       {"beanstalk.threads", "--beanstalk-threads", "threads that serve them", k::count,

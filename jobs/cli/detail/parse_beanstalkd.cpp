@@ -15,7 +15,7 @@ namespace sluice::jobs::cli::detail {
 namespace {
 
 constexpr std::uint64_t usual_fsync_ms = 50;
-constexpr std::uint64_t hour_ms = 3'600'000;
+constexpr std::uint64_t fsync_ms_most = 3'600'000;
 constexpr std::uint64_t job_bytes_most = limits::args_bytes_max;
 constexpr std::string_view unix_prefix = "unix:";
 
@@ -56,7 +56,8 @@ void set_store(const beanstalkd_flags& asked, config_sources& into) {
   into.flags.emplace_back("data", asked.folder);
   const bool is_full = asked.fsync_ms == 0;
   into.flags.emplace_back("sync", asked.never_fsync ? "off" : is_full ? "full" : "interval");
-  if (!is_full) into.flags.emplace_back("sync_interval", std::to_string(asked.fsync_ms) + "ms");
+  const std::uint64_t every_ms = std::min(asked.fsync_ms, fsync_ms_most);
+  if (!is_full) into.flags.emplace_back("sync_interval", std::to_string(every_ms) + "ms");
 }
 
 // What a script gets that is not what beanstalkd would do.
@@ -69,6 +70,10 @@ std::vector<std::string> warnings_for(const beanstalkd_flags& asked) {
     all.push_back("-z " + std::to_string(asked.job_bytes_max) +
                   " is more than a job can have: the largest is " + std::to_string(job_bytes_most) +
                   " bytes");
+  }
+  if (!asked.folder.empty() && !asked.never_fsync && asked.fsync_ms > fsync_ms_most) {
+    all.push_back("-f " + std::to_string(asked.fsync_ms) +
+                  " is longer than there can be between syncs: they are an hour apart");
   }
   return all;
 }
@@ -132,8 +137,8 @@ void add_beanstalkd_command(command_set& to) {
   const CLI::Option* const fsync =
       number_option(c, "-f", asked.fsync_ms,
                     "with -b: sync to the disk at most once in so many milliseconds (50); 0: "
-                    "before every answer",
-                    std::uint64_t{0}, hour_ms)
+                    "before every answer; more than an hour is taken for an hour",
+                    std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max())
           ->type_name("MS")
           ->take_last();
   const CLI::Option* const no_fsync =
@@ -141,9 +146,10 @@ void add_beanstalkd_command(command_set& to) {
                  "with -b: never sync, which is left to the system; of -f and -F the last counts");
   c.parse_complete_callback(
       [&c, &asked, fsync, no_fsync] { asked.never_fsync = is_last(c, no_fsync, fsync); });
-  number_option(c, "-z", asked.job_bytes_max,
-                "the largest job, in bytes (65535); more than 4 MiB are taken for 4 MiB",
-                std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max())
+  number_option(
+      c, "-z", asked.job_bytes_max,
+      "the largest job, in bytes (65535); more than 4 MiB are taken for 4 MiB; 0: empty ones",
+      std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max())
       ->type_name("BYTES")
       ->take_last();
   c.add_option("-s", asked.binlog_max, "is shown in stats as binlog-max-size, and nothing else")
