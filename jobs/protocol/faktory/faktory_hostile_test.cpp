@@ -78,6 +78,27 @@ TEST_F(FaktoryHostile, ALineThatIsTooLongEndsTheConnection) {
   EXPECT_TRUE(c.wire().is_ended());
 }
 
+TEST_F(FaktoryHostile, WhoHasNotSaidHelloSendsNoLongLine) {
+  auto& s = connect();
+  (void)s.hear();
+  s.wire().send("HELLO " + std::string(65'536, 'x'));
+  EXPECT_EQ(s.hear(), "-ERR the command is longer than 65536 bytes");
+  EXPECT_TRUE(s.wire().is_ended());
+}
+
+// What is in them is done in the server's name: a webhook is posted, and signed.
+TEST_F(FaktoryHostile, TheServersOwnQueuesAreNotForClients) {
+  auto& c = client();
+  const auto is_refused = [](const std::string& said) {
+    return said.starts_with("-ERR queue 'sluice/webhooks' is the server's own");
+  };
+  EXPECT_TRUE(is_refused(c.ask(push_line("12345678", R"("queue":"sluice/webhooks")"))));
+  EXPECT_TRUE(is_refused(c.ask("FETCH sluice/webhooks")));
+  EXPECT_TRUE(is_refused(c.ask("QUEUE PAUSE sluice/webhooks")));
+  EXPECT_TRUE(is_refused(c.ask("QUEUE REMOVE sluice/webhooks")));
+  EXPECT_EQ(c.ask(push_line("12345678", R"("queue":"sluice")")), "+OK");
+}
+
 TEST_F(FaktoryHostile, ALongLineIsSearchedOnceHoweverManyPacketsBringIt) {
   auto& c = client();
   std::string line = "FETCH " + std::string(100'000, 'q');

@@ -8,6 +8,7 @@
 #include "jobs/json/json_reader.hpp"
 #include "jobs/json/json_writer.hpp"
 #include "jobs/json/text.hpp"
+#include "jobs/model/own_queue.hpp"
 #include "jobs/protocol/faktory/detail/object_reader.hpp"
 #include "jobs/protocol/faktory/detail/sha256.hpp"
 
@@ -197,7 +198,7 @@ class job_text {
     if (job_.jid.empty() && rules_.needs_jid) return missing("jid");
     if (job_.spec.kind.empty()) return missing("jobtype");
     if (!has_args_) return missing("args");
-    return validate_queue_name(job_.spec.queue);
+    return validate_client_queue(job_.spec.queue);
   }
 
   void_result read_custom_part() {
@@ -370,6 +371,13 @@ void write_failure(json_writer& w, const job& it) {
 }
 
 }  // namespace
+
+void_result validate_client_queue(std::string_view name) {
+  if (auto named = validate_queue_name(name); !named) return named;
+  if (!is_servers_own(name)) return done{};
+  return error{error_code::invalid, "queue '" + std::string(name) +
+                                        "' is the server's own: no client pushes or takes there"};
+}
 
 result<pushed_job> read_job(std::string_view json, read_rules rules) {
   return job_text(json, rules).read();

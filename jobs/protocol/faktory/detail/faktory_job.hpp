@@ -34,6 +34,9 @@ struct read_rules {
   unix_time now{};
   bool needs_jid = true;  // the callback of a batch may leave it out
 };
+// A name that clients may use: not that of a queue of the server's own.
+void_result validate_client_queue(std::string_view name);
+
 result<pushed_job> read_job(std::string_view json, read_rules rules);
 
 // What of a job has to be known when it is fetched.

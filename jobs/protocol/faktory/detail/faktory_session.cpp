@@ -89,7 +89,8 @@ std::size_t faktory_session::consume(std::string_view in) {
   std::size_t used = 0;
   while (!is_over_ && !is_busy_ && to_.room() > 0) {
     const std::string_view left = in.substr(used);
-    const protocol::line_cut cut = protocol::cut_line(left, line_bytes_max, searched_);
+    const std::size_t most = is_identified_ ? line_bytes_max : hello_bytes_max;
+    const protocol::line_cut cut = protocol::cut_line(left, most, searched_);
     searched_ = 0;
     if (cut.is == protocol::line_cut::what::incomplete) {
       searched_ = left.size();
@@ -98,7 +99,7 @@ std::size_t faktory_session::consume(std::string_view in) {
     }
     if (cut.is == protocol::line_cut::what::too_long) {
       begin_run();
-      say_error("the command is longer than " + std::to_string(line_bytes_max) + " bytes");
+      say_error("the command is longer than " + std::to_string(most) + " bytes");
       is_over_ = true;
       to_.end();
       return in.size();
@@ -502,7 +503,7 @@ void faktory_session::fetch(std::string_view rest) {
   while (!rest.empty()) {
     const std::string_view name = protocol::cut_word(rest);
     if (name.empty()) continue;
-    if (auto named = validate_queue_name(name); !named) return say_error(named.error());
+    if (auto named = validate_client_queue(name); !named) return say_error(named.error());
     if (std::ranges::find(fetch_queues_, name) != fetch_queues_.end()) continue;
     if (fetch_queues_.size() == queues_max) return say_error("FETCH names at most 1000 queues");
     fetch_queues_.emplace_back(name);

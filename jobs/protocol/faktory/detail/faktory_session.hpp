@@ -29,6 +29,8 @@ namespace sluice::jobs::faktory {
 class faktory_session final : public protocol::session {
  public:
   static constexpr std::size_t line_bytes_max = std::size_t{4} << 20;
+  // Before it: who has not said who it is gets no memory that others wait for.
+  static constexpr std::size_t hello_bytes_max = std::size_t{64} << 10;
 
   faktory_session(shared_state& all, protocol::client& to);
   ~faktory_session() override;

@@ -219,7 +219,7 @@ void faktory_session::queue(std::string_view rest) {
     names = queues_of_clients(all_.jobs);
   }
   for (const std::string& name : names) {
-    if (auto named = validate_queue_name(name); !named) return say_error(named.error());
+    if (auto named = validate_client_queue(name); !named) return say_error(named.error());
   }
   begin_command();
   sweep_stop_ = std::stop_source();

@@ -17,15 +17,11 @@
 #include <unordered_set>
 
 #include "jobs/engine/engine.hpp"
+#include "jobs/model/own_queue.hpp"
 #include "jobs/protocol/faktory/detail/pattern.hpp"
 #include "jobs/protocol/session.hpp"
 
 namespace sluice::jobs::faktory {
-
-// Queues in which the server keeps what it has to do itself: no command of a client empties them.
-inline bool is_servers_own(std::string_view queue) {
-  return queue.starts_with("sluice/");
-}
 
 struct sweep_request {
   enum class act : std::uint8_t { kill, requeue, discard };
