@@ -44,8 +44,9 @@ class sweep : public std::enable_shared_from_this<sweep> {
       looked_at_ = jobs_of_page_.size();
     }
     for (std::size_t work = 0; looked_at_ < jobs_of_page_.size(); ++looked_at_) {
-      if (work > work_a_turn)
+      if (work > work_a_turn) {
         return what_.in_next_turn([me = shared_from_this()] { me->look_on(); });
+      }
       const job& j = jobs_of_page_[looked_at_];
       if (!is_meant(j, work)) continue;
       ++open_;
