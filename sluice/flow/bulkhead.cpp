@@ -28,14 +28,13 @@ bool bulkhead::take() noexcept {
   return true;
 }
 
-void bulkhead::tell_entered(watch::party who, const call_place& at) const noexcept {
+void bulkhead::tell_entered(watch::party who, const call_place& at, bool awaited) const noexcept {
   watch::took({.object = this,
                .type = type_name,
                .how = watch::held_as::permits,
                .by = who,
                .at = at,
-               // A part of an actor may have it that runs where the actor does not hold it up.
-               .awaited = who.what() == watch::party::kind::actor});
+               .awaited = awaited});
 }
 
 void bulkhead::leave() noexcept {

@@ -147,7 +147,7 @@ class bulkhead {
               .capacity = bulkhead_.options_.active_max};
     }
     void taken_by(watch::party who, const call_place& at) const noexcept {
-      if (!full_) bulkhead_.tell_entered(who, at);
+      if (!full_) bulkhead_.tell_entered(who, at, true);
     }
 
    private:
@@ -160,7 +160,7 @@ class bulkhead {
 
   bool take() noexcept;  // guard_ held
   void leave() noexcept;
-  void tell_entered(watch::party who, const call_place& at) const noexcept;
+  void tell_entered(watch::party who, const call_place& at, bool awaited = false) const noexcept;
   permit enter_or_throw(outcome<permit> entered) const;
   refused_error refusal(status why) const;
   template <class T, class F>

@@ -54,15 +54,14 @@ semaphore::op::op(semaphore& s, count_type n) noexcept : semaphore_(s) {
   node_.wanted = n;
 }
 
-void semaphore::op::taken_by(watch::party who, const call_place& at) const noexcept {
+void semaphore::op::taken_by(watch::party who, const call_place& at, bool awaited) const noexcept {
   watch::took({.object = &semaphore_,
                .type = type_name,
                .how = watch::held_as::permits,
                .by = who,
                .count = node_.wanted,
                .at = at,
-               // A part of an actor may have it that runs where the actor does not hold it up.
-               .awaited = who.what() == watch::party::kind::actor});
+               .awaited = awaited});
 }
 
 bool semaphore::op::attempt() noexcept {

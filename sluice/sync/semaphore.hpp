@@ -36,9 +36,7 @@ class semaphore {
   static constexpr count_type max() noexcept { return std::numeric_limits<count_type>::max(); }
 
   explicit semaphore(count_type permits);
-  semaphore(count_type permits, named as) : semaphore(permits) {
-    watch::set_name(this, as.name());
-  }
+  semaphore(count_type permits, named as) : semaphore(permits) { watch::set_name(this, as.name()); }
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
   ~semaphore();
@@ -50,7 +48,8 @@ class semaphore {
   bool try_acquire(count_type n = 1, call_place at = {}) {
     op now(*this, n);
     const bool taken = now.attempt();
-    if (taken && watch::is_on()) [[unlikely]] now.taken_by(watch::party::current(), at);
+    if (taken && watch::is_on()) [[unlikely]]
+      now.taken_by(watch::party::current(), at);
     return taken;
   }
 
@@ -67,12 +66,13 @@ class semaphore {
   status acquire_within(count_type n, const wait_limits& limits) {
     op now(*this, n);
     const status ended = block_on(now, limits);
-    if (ended && watch::is_on()) [[unlikely]] now.taken_by(watch::party::current(), limits.at);
+    if (ended && watch::is_on()) [[unlikely]]
+      now.taken_by(watch::party::current(), limits.at);
     return ended;
   }
   // co_await gives a status.
   auto async_acquire(count_type n = 1, wait_limits limits = {}) {
-    return awaitable<op>(std::move(limits), *this, n);
+    return awaitable<awaited_op>(std::move(limits), *this, n);
   }
 
   void release(count_type n = 1);
@@ -97,7 +97,7 @@ class semaphore {
     watch::subject about() const noexcept {
       return {&semaphore_, type_name, "acquire", watch::served_by::holders};
     }
-    void taken_by(watch::party who, const call_place& at) const noexcept;
+    void taken_by(watch::party who, const call_place& at, bool awaited = false) const noexcept;
 
    private:
     friend class semaphore;
@@ -106,6 +106,15 @@ class semaphore {
     };
     semaphore& semaphore_;
     node node_;
+  };
+
+  // By a coroutine, a part of which may give them back on another thread.
+  class awaited_op : public op {
+   public:
+    using op::op;
+    void taken_by(watch::party who, const call_place& at) const noexcept {
+      op::taken_by(who, at, true);
+    }
   };
 
   static void must(status ended) noexcept {
