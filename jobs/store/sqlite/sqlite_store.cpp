@@ -459,7 +459,6 @@ result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_bes
   }
   auto on = connection::open(o.path, {.read_only = false,
                                       .vfs = o.vfs,
-                                      .gathers_log = true,
                                       .cache_bytes = o.cache_bytes,
                                       .busy_ms = static_cast<int>(o.busy_for.count())});
   if (!on) return std::move(on.error());

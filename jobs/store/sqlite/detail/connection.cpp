@@ -73,11 +73,8 @@ result<connection> connection::open(const std::string& path, const how& h) {
   const int flags =
       (h.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
       SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
-  const auto files = h.gathers_log ? gathering_vfs::on(h.vfs) : nullptr;
-  const char* const named = h.vfs.empty() ? nullptr : h.vfs.c_str();
-  const int rc =
-      sqlite3_open_v2(path.c_str(), &db, flags, files != nullptr ? files->name() : named);
-  connection opened(db, path, files);
+  const int rc = sqlite3_open_v2(path.c_str(), &db, flags, h.vfs.empty() ? nullptr : h.vfs.c_str());
+  connection opened(db, path);
   if (db == nullptr) return error{error_code::io_error, path + ": no memory to open it"};
   if (rc != SQLITE_OK) return opened.failure("opening it");
   sqlite3_busy_timeout(db, h.busy_ms);

@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "jobs/model/result.hpp"
-#include "jobs/store/sqlite/detail/gathering_vfs.hpp"
 
 namespace sluice::jobs::detail {
 
@@ -21,8 +20,7 @@ class connection {
  public:
   struct how {
     bool read_only = false;
-    std::string vfs;           // empty: the default
-    bool gathers_log = false;  // for who writes much: gathering_vfs.hpp
+    std::string vfs;  // empty: the default
     std::uint64_t cache_bytes = std::uint64_t{1} << 20;
     int busy_ms = 1000;
   };
@@ -46,10 +44,8 @@ class connection {
     void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
   };
 
-  connection(sqlite3* db, std::string path, std::shared_ptr<const gathering_vfs> files)
-      : files_(std::move(files)), db_(db), path_(std::move(path)) {}
+  connection(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
 
-  std::shared_ptr<const gathering_vfs> files_;  // outlives what is open
   std::unique_ptr<sqlite3, closer> db_;
   std::string path_;
 };

@@ -8,6 +8,5 @@ namespace sluice::jobs::detail {
 inline constexpr int log_head_bytes = 32;
 inline constexpr int at_page_size = 8;  // in the head of the log
 inline constexpr int frame_head_bytes = 24;
-inline constexpr int at_size_after = 4;  // in that of a frame: zero, except in a transaction's last
 
 }  // namespace sluice::jobs::detail
