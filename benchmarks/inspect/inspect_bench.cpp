@@ -1,36 +1,44 @@
 // ./bench inspect: what it costs to have inspect on, on the workloads of ./bench queue and on
 // locks.
 //
-// `sluice` is with inspect on, `watched` with a watchdog that looks once a second beside it, `off`
-// the same without. They run in turn in one process.
+// `sluice` is with inspect on, `off` without: one run in turns of 10 ms (in_turns.hpp), because two
+// runs of the same differ by more than what is looked for. `watched` is a run of its own, with a
+// watchdog that looks once a second.
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "benchmarks/harness.hpp"
-#include "benchmarks/peers/sluice_queue.hpp"
+#include "benchmarks/inspect/in_turns.hpp"
 #include "benchmarks/queue/hand_over.hpp"
 #include "benchmarks/threads.hpp"
 #include "sluice/inspect/inspect.hpp"
 #include "sluice/inspect/watchdog.hpp"
+#include "sluice/queue/bounded_queue.hpp"
+#include "sluice/queue/spsc_ring.hpp"
 #include "sluice/sync/mutex.hpp"
 
 using namespace sluice::bench;
 
 namespace {
 
-// The same run three times: with inspect on, with a watchdog as well, and without either.
-void add(suite& s, const std::string& workload, const timed_run& run,
-         measure (*as)(timed_run) = operations_per_second) {
-  s.add(workload, "sluice", as([run](seconds duration) {
-          const sluice::inspect::enabled on({.lock_order = false});
-          return run(duration);
-        }));
-  s.add(workload, "watched", as([run](seconds duration) {
-          const sluice::inspect::watchdog dog({.inspecting = {.lock_order = false}});
-          return run(duration);
-        }));
-  s.add(workload, "off", as(run));
+using queue = seen_queue<sluice::bounded_queue<std::uint64_t>>;
+using ring = seen_queue<sluice::spsc_ring<std::uint64_t>>;
+
+measure watched(const timed_run& run, measure (*as)(timed_run) = operations_per_second) {
+  return as([run](seconds duration) {
+    const sluice::inspect::watchdog dog({.inspecting = {.lock_order = false}});
+    return run(duration);
+  });
+}
+
+void add_queues(suite& s, const workload& what, const timed_run& run) {
+  s.declare(what);
+  const in_turns both(run);
+  s.add(what.name, "sluice", both.with_inspect());
+  s.add(what.name, "watched", watched(run));
+  s.add(what.name, "off", both.without());
 }
 
 tally lock_and_unlock(seconds duration) {
@@ -48,40 +56,48 @@ tally lock_and_unlock(seconds duration) {
                      }});
 }
 
-tally pass_from_hand_to_hand(seconds duration) {
-  return ping_pong<sluice_queue>(duration);
+tally both_ways(tally round_trips) {
+  return {2 * round_trips.operations, round_trips.took};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   suite s("inspect");
+  const std::vector<bar> bars = {at_least(0.98, "off")};
   for (const int n : {8, 4, 2, 1}) {
-    const auto name = std::to_string(n) + "P" + std::to_string(n) + "C";
-    s.declare({.name = name,
-               .about = std::to_string(n) + " producers and consumers, as in ./bench queue",
-               .unit = "items/s",
-               .bars = {at_least(0.98, "off")}});
-    add(s, name, [n](seconds duration) {
-      return hand_over<sluice_queue>({.producers = n, .consumers = n}, duration);
-    });
+    const auto many = std::to_string(n);
+    add_queues(s,
+               {.name = many + "P" + many + "C",
+                .about = many + " producers and consumers, as in ./bench queue",
+                .unit = "items/s",
+                .bars = bars},
+               [n](seconds duration) {
+                 return hand_over<queue>({.producers = n, .consumers = n}, duration);
+               });
   }
-  s.declare({.name = "1P1C_ring",
-             .about = "1 producer, 1 consumer, through an spsc_ring",
-             .unit = "items/s",
-             .bars = {at_least(0.98, "off")}});
-  add(s, "1P1C_ring", [](seconds duration) {
-    return hand_over<sluice_ring>({.producers = 1, .consumers = 1}, duration);
-  });
-  s.declare({.name = "pingpong",
-             .about = "2 threads, 2 queues of capacity 1, one ball: round trips",
-             .unit = "round trips/s",
-             .bars = {at_least(0.98, "off")}});
-  add(s, "pingpong", pass_from_hand_to_hand);
+  add_queues(
+      s,
+      {.name = "1P1C_ring",
+       .about = "1 producer, 1 consumer, through an spsc_ring",
+       .unit = "items/s",
+       .bars = bars},
+      [](seconds duration) { return hand_over<ring>({.producers = 1, .consumers = 1}, duration); });
+  add_queues(s,
+             {.name = "pingpong",
+              .about = "2 threads, 2 queues of capacity 1, one ball: each way counts",
+              .unit = "items/s",
+              .bars = bars},
+             [](seconds duration) { return both_ways(ping_pong<queue>(duration)); });
   s.declare({.name = "mutex",
              .about = "a mutex locked and unlocked by one thread",
              .unit = "ns",
              .direction = better::lower});
-  add(s, "mutex", lock_and_unlock, nanoseconds_per_operation);
+  s.add("mutex", "sluice", nanoseconds_per_operation([](seconds duration) {
+          const sluice::inspect::enabled on({.lock_order = false});
+          return lock_and_unlock(duration);
+        }));
+  s.add("mutex", "watched", watched(lock_and_unlock, nanoseconds_per_operation));
+  s.add("mutex", "off", nanoseconds_per_operation(lock_and_unlock));
   return s.run(argc, argv);
 }
