@@ -44,9 +44,12 @@ struct kill_plan {
   connect_to connect_last{};  // for what is left at the end; empty: over HTTP
   // After each life, when all clients have ended.
   std::function<void()> after_life{};
+  // What the load is to bring about besides: of a busy machine's short lives it takes more. They go
+  // on until this is so, up to ten times `kills`.
+  bool (*has_shown)(const verdict&) = [](const verdict&) { return true; };
 };
 
-// Also expects that nothing that may not happen has happened, and that there was enough load.
+// Also expects that nothing that may not happen has happened, and that the load has shown enough.
 verdict end_again_and_again(const kill_plan& plan);
 
 }  // namespace sluice::crash

@@ -12,42 +12,42 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void expect_calls_of_every_kind(const verdict& found) {
-  EXPECT_GT(found.called_off, 0U);
-  EXPECT_GT(found.expired, 0U);
+kill_plan with_calls_of_every_kind() {
+  kill_plan plan;
+  plan.has_shown = [](const verdict& v) { return v.called_off > 0 && v.expired > 0; };
+  return plan;
 }
 
 TEST(kill_test, NothingAcknowledgedIsLost) {
-  expect_calls_of_every_kind(end_again_and_again({}));
+  end_again_and_again(with_calls_of_every_kind());
 }
 
 // It may have had no lease to wait for, and be done before the second signal: code 0.
 TEST(kill_test, NothingAcknowledgedIsLostWhenASecondSignalEndsItAtOnce) {
-  expect_calls_of_every_kind(end_again_and_again(
-      {.kills = 5,
-       .how =
-           [](server_program& server, random&) {
-             const auto& it = server.itself();
-             it.signal(SIGTERM);
-             sluice::testing::eventually(
-                 [&] {
-                   return it.has_ended() || it.err().find("shutting down") != std::string::npos;
-                 },
-                 "the first signal to be heard");
-             it.signal(SIGTERM);
-           },
-       .codes = {0, 128 + SIGTERM}}));
+  kill_plan plan = with_calls_of_every_kind();
+  plan.kills = 5;
+  plan.how = [](server_program& server, random&) {
+    const auto& it = server.itself();
+    it.signal(SIGTERM);
+    sluice::testing::eventually(
+        [&] { return it.has_ended() || it.err().find("shutting down") != std::string::npos; },
+        "the first signal to be heard");
+    it.signal(SIGTERM);
+  };
+  plan.codes = {0, 128 + SIGTERM};
+  end_again_and_again(plan);
 }
 
 TEST(kill_test, NothingAcknowledgedIsLostWhenItIsKilledWhileItShutsDown) {
-  expect_calls_of_every_kind(end_again_and_again({.kills = 5,
-                                                  .how =
-                                                      [](server_program& server, random& chance) {
-                                                        server.itself().signal(SIGTERM);
-                                                        pass(below(chance, 50ms));
-                                                        server.itself().signal(SIGKILL);
-                                                      },
-                                                  .codes = {0, 128 + SIGKILL}}));
+  kill_plan plan = with_calls_of_every_kind();
+  plan.kills = 5;
+  plan.how = [](server_program& server, random& chance) {
+    server.itself().signal(SIGTERM);
+    pass(below(chance, 50ms));
+    server.itself().signal(SIGKILL);
+  };
+  plan.codes = {0, 128 + SIGKILL};
+  end_again_and_again(plan);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -42,6 +43,11 @@ std::uint64_t number_in(const jobs::job& it) {
   return n;
 }
 
+// In every third batch the last part is given up, and the failure has its own callback.
+bool fails(std::uint64_t batch) {
+  return batch % 3 == 0;
+}
+
 // What was promised and what was seen, over all lives of the server.
 struct book {
   struct line {
@@ -59,7 +65,6 @@ struct book {
   std::map<std::int64_t, std::set<jobs::job_id>> ticks;  // by the second of the run
   std::vector<std::string> broken;                       // promises
   std::uint64_t next_batch = 1;
-  std::uint64_t kills_seen = 0;
 };
 
 // The time of a cron run, as its job says it.
@@ -172,9 +177,7 @@ class life {
         part.retry = quick;
         spec.jobs.push_back(std::move(part));
       }
-      // In every third the last part is given up, and the failure has its own callback.
-      const bool fails = n % 3 == 0;
-      if (fails) spec.jobs.back().kind = "hopeless";
+      if (fails(n)) spec.jobs.back().kind = "hopeless";
       spec.on_success = callback(n, "success");
       spec.on_end = callback(n, "end");
       spec.on_failure = callback(n, "failure");
@@ -273,7 +276,7 @@ struct verdict {
 
 // Of an acknowledged batch: which callbacks must have run, and which must not.
 void judge_batch(const book& b, std::uint64_t n, verdict& found) {
-  const bool failed = n % 3 == 0;
+  const bool failed = fails(n);
   found.failed_batches += failed ? 1U : 0U;
   for (const char* const kind : {"success", "end", "failure"}) {
     const bool is_due =
@@ -283,6 +286,14 @@ void judge_batch(const book& b, std::uint64_t n, verdict& found) {
     found.callbacks_missing += is_due && times == 0 ? 1U : 0U;
     found.callbacks_wrong += times > (is_due ? 1U : 0U) ? 1U : 0U;
   }
+}
+
+bool has_shown_enough(const book& b) {
+  std::uint64_t keyed = 0;
+  for (const auto& [key, line] : b.lines) keyed += line.acknowledged.size();
+  const bool has_failed = std::ranges::any_of(b.batches, fails);
+  return keyed >= 10 * kills_asked_for() && b.batches.size() >= kills_asked_for() && has_failed &&
+         b.ticks.size() > 1;
 }
 
 void judge(shared_book& all, const jobs::cron_info& cron) {
@@ -317,10 +328,7 @@ void judge(shared_book& all, const jobs::cron_info& cron) {
         n(found.keyed), n(found.lost), n(b.broken.size()), n(b.batches.size()),
         n(found.failed_batches), n(found.callbacks_missing), n(found.callbacks_wrong),
         n(b.ticks.size()), n(found.runs_missing), n(found.runs_doubled));
-    EXPECT_GE(found.keyed, 10 * b.kills_seen) << "too little load to show anything";
-    EXPECT_GE(b.batches.size(), b.kills_seen);
-    EXPECT_GT(found.failed_batches, 0U);
-    EXPECT_GT(b.ticks.size(), 1U);
+    EXPECT_TRUE(has_shown_enough(b)) << "too little load to show anything";
   });
 }
 
@@ -334,7 +342,9 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
   const temporary_folder folder;
   random chance(seed);
   shared_book all;
-  for (std::uint64_t i = 0; i < kills; ++i) {
+  // On a busy machine a life is short of load: there are more of them then.
+  const auto is_enough = [&] { return all.with(has_shown_enough); };
+  for (std::uint64_t i = 0; i < kills || (i < 10 * kills && !is_enough()); ++i) {
     server_program server(folder);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "after " << i << " kills";
     life now(all, server.url(), chance.next());
@@ -358,7 +368,6 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
       now.run({});
     }
     EXPECT_EQ(server.itself().wait().code, 128 + SIGKILL);
-    all.with([](book& b) { ++b.kills_seen; });
   }
   server_program server(folder);
   life last(all, server.url(), chance.next());

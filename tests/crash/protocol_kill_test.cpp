@@ -24,10 +24,10 @@ TEST(protocol_kill_test, NothingThatBeanstalkAcknowledgedIsLost) {
   };
   plan.connect_last = plan.connect;
   plan.after_life = [&] { open.close(); };
-  const auto found = end_again_and_again(plan);
-  EXPECT_GT(found.called_off, 0U);
-  EXPECT_GT(found.failed, 0U);
-  EXPECT_GT(found.retried, 0U);
+  plan.has_shown = [](const verdict& v) {
+    return v.called_off > 0 && v.failed > 0 && v.retried > 0;
+  };
+  end_again_and_again(plan);
 }
 
 TEST(protocol_kill_test, NothingThatFaktoryAcknowledgedIsLost) {
@@ -47,8 +47,8 @@ TEST(protocol_kill_test, NothingThatFaktoryAcknowledgedIsLost) {
     return std::make_unique<http_client>(port_of(server.url()), faktory_contents);
   };
   plan.after_life = [&] { open.close(); };
-  const auto found = end_again_and_again(plan);
-  EXPECT_GT(found.failed, 0U);
+  plan.has_shown = [](const verdict& v) { return v.failed > 0; };
+  end_again_and_again(plan);
 }
 
 }  // namespace
