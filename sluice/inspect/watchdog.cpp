@@ -23,6 +23,9 @@ namespace {
 // So many of the most contended objects are printed.
 constexpr std::size_t contended_max = 20;
 
+// So many deadlocks that were told are remembered also when some of their waits may have ended.
+constexpr std::size_t told_max = 64;
+
 }  // namespace
 
 class watchdog::impl {
@@ -162,18 +165,26 @@ class watchdog::impl {
     if (ends_it && f.found && f.found->is_certain()) std::abort();
   }
 
+  // What was told is told, also when a look in between has not found it: somebody was there who
+  // could have helped, or one of the waits was woken in vain just then.
   findings new_deadlocks() {
     const std::lock_guard hold(looking_);
     findings found;
-    std::set<std::vector<std::uint64_t>> still;
     for (const auto& d : find_deadlocks(options_.deadlock_after)) {
-      const auto numbers = d.waits();
-      still.insert(numbers);
-      if (deadlocks_.contains(numbers)) continue;
+      if (!deadlocks_.insert(d.waits()).second) continue;
       found.push_back({{report::kind::deadlock, d.text()}, d});
     }
-    deadlocks_ = std::move(still);
+    if (deadlocks_.size() > told_max) forget_ended();
     return found;
+  }
+
+  // With looking_ held. The number of a wait never comes again: what has ended is kept in vain.
+  void forget_ended() {
+    std::set<std::uint64_t> now;
+    for (const auto& w : waits()) now.insert(w.number);
+    std::erase_if(deadlocks_, [&](const auto& numbers) {
+      return !std::ranges::all_of(numbers, [&](auto n) { return now.contains(n); });
+    });
   }
 
   findings new_stalls() {
@@ -247,8 +258,8 @@ class watchdog::impl {
 
   // Held by the one that looks, also while it asks `how_far`. Before mutex_.
   mutex looking_{named("watchdog")};
-  std::set<std::vector<std::uint64_t>> deadlocks_;  // protected by looking_: told, and still there
-  std::set<std::uint64_t> holds_;                   // protected by looking_: likewise
+  std::set<std::vector<std::uint64_t>> deadlocks_;  // protected by looking_: told, by their waits
+  std::set<std::uint64_t> holds_;                   // protected by looking_: told, and still there
 
   // Never held while the program is called.
   mutex mutex_{named("watchdog list")};

@@ -88,6 +88,77 @@ TEST_F(watchdog_test, TellsOfADeadlockOnceWhenItIsOldEnough) {
   EXPECT_EQ(reports().size(), 1U);
 }
 
+// Somebody comes who could help, does not, and goes.
+TEST_F(watchdog_test, TellsOfADeadlockOnceAlsoWhenALookHasMissedIt) {
+  inspect::watchdog dog(options());
+  mutex ledger(named("ledger"));
+  bounded_queue<int> rows({.capacity = 1, .name = "rows"});
+  barrier both(2);
+  std::stop_source stop;
+  std::jthread ann([&] {
+    EXPECT_TRUE(rows.push(0));
+    EXPECT_TRUE(rows.pop());
+    both.arrive_and_wait();
+    if (ledger.lock(stop.get_token())) ledger.unlock();
+  });
+  std::jthread bob([&] {
+    const std::lock_guard hold(ledger);
+    both.arrive_and_wait();
+    while (rows.push(1, stop.get_token())) {
+    }
+  });
+  until_waited_for(&ledger);
+  until_waited_for(&rows);
+  time_.advance(1s);
+  dog.look();
+  ASSERT_EQ(reports().size(), 1U);
+  {
+    event go;
+    event seen;
+    std::jthread carl([&] {
+      watch::used(&rows, watch::side::takes);
+      seen.set();
+      go.wait();
+    });
+    seen.wait();
+    EXPECT_TRUE(inspect::find_deadlocks().empty());
+    dog.look();
+    go.set();
+  }
+  eventually([] { return inspect::find_deadlocks().size() == 1; });  // carl is gone
+  dog.look();
+  EXPECT_EQ(reports().size(), 1U) << reports().back().text;
+  stop.request_stop();
+}
+
+TEST_F(watchdog_test, TellsOfADeadlockAgainWhenItIsAnotherOfTheSameParties) {
+  inspect::watchdog dog(options());
+  for (std::size_t round = 1; round <= 2; ++round) {
+    const two_stuck stuck;
+    time_.advance(1s);
+    dog.look();
+    EXPECT_EQ(reports().size(), round);
+  }
+}
+
+TEST_F(watchdog_test, AfterManyOthersOneThatIsStillThereIsNotToldAgain) {
+  auto o = options();
+  o.held_after = 24h;
+  inspect::watchdog dog(o);
+  const two_stuck stuck;
+  time_.advance(1s);
+  dog.look();
+  ASSERT_EQ(reports().size(), 1U);
+  constexpr std::size_t others = 100;
+  for (std::size_t i = 0; i < others; ++i) {
+    const two_stuck another;
+    time_.advance(1s);
+    dog.look();
+  }
+  dog.look();
+  EXPECT_EQ(reports().size(), 1 + others);
+}
+
 TEST_F(watchdog_test, HandsTheDeadlockToACallback) {
   auto o = options();
   std::vector<inspect::deadlock> found;
