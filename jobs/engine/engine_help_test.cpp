@@ -1,6 +1,7 @@
 // Threads that commit for those they serve.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "jobs/engine/testing/engine_words.hpp"
@@ -8,6 +9,8 @@
 
 namespace sluice::jobs::testing {
 namespace {
+
+using sluice::testing::eventually;
 
 class EngineHelp : public engine_words {
  protected:
@@ -21,22 +24,46 @@ class EngineHelp : public engine_words {
     while (e().help()) {
     }
   }
+  // The committing thread has something to wake for, so that it can be seen to sleep.
+  void await_sleep() {
+    if (!has(alarm_)) alarm_ = push({.queue = "alarm", .run_at = time.now() + 1h});
+    settle();
+    eventually([&] { return time.timers().pending() == 1; });
+  }
+  // Pushes so many and helps. True: they were committed here. A commit that took long, because its
+  // thread stood still, leaves the next to the committing thread.
+  bool pushes_here(int count, const job_spec& spec = {}) {
+    std::vector<future<result<push_receipt>>> all;
+    for (int i = 0; i < count; ++i) all.push_back(begin_push(spec));
+    for (auto& f : all) EXPECT_FALSE(f.is_ready());
+    help();
+    const bool are_ready = std::ranges::all_of(all, [](auto& f) { return f.is_ready(); });
+    for (auto& f : all) EXPECT_TRUE(f.get());
+    return are_ready;
+  }
+  // What is done on a thread that helps, while the committing thread sleeps.
+  template <class Attempt>
+  bool here(Attempt attempt) {
+    await_sleep();
+    bool was_here = false;
+    on_a_loop([&] {
+      help();
+      was_here = attempt();
+    });
+    return was_here;
+  }
+  std::vector<std::size_t> last_adds(std::ptrdiff_t count) {
+    const auto all = drive.adds();
+    return {all.end() - count, all.end()};
+  }
+
+ private:
+  job_id alarm_ = 0;
 };
 
 TEST_F(EngineHelp, WhatAHelperCallsIsCommittedWhenItHelps) {
-  (void)e();
-  settle();
-  on_a_loop([&] {
-    help();
-    auto one = begin_push({});
-    auto other = begin_push({});
-    EXPECT_FALSE(one.is_ready());
-    EXPECT_FALSE(other.is_ready());
-    help();
-    EXPECT_TRUE(one.is_ready());  // by this thread: nobody else was told
-    EXPECT_TRUE(other.is_ready());
-  });
-  EXPECT_EQ(drive.adds(), (std::vector<std::size_t>{2}));
+  eventually([&] { return here([&] { return pushes_here(2); }); });
+  EXPECT_EQ(last_adds(1), (std::vector<std::size_t>{2}));
 }
 
 TEST_F(EngineHelp, MuchIsLeftToTheCommittingThread) {
@@ -52,18 +79,12 @@ TEST_F(EngineHelp, MuchIsLeftToTheCommittingThread) {
 }
 
 TEST_F(EngineHelp, WhoWaitsForManyToComeBackDoesNotWaitForLong) {
-  (void)e();
-  settle();
-  on_a_loop([&] {
-    help();
-    for (const int count : {8, 1, 8, 3, 1}) {
-      std::vector<future<result<push_receipt>>> all;
-      for (int i = 0; i < count; ++i) all.push_back(begin_push({}));
-      help();
-      for (auto& f : all) EXPECT_TRUE(f.is_ready());
-    }
+  const auto counts = {8, 1, 8, 3, 1};
+  eventually([&] {
+    return here(
+        [&] { return std::ranges::all_of(counts, [&](int count) { return pushes_here(count); }); });
   });
-  EXPECT_EQ(drive.adds(), (std::vector<std::size_t>{8, 1, 8, 3, 1}));
+  EXPECT_EQ(last_adds(5), (std::vector<std::size_t>{8, 1, 8, 3, 1}));
 }
 
 TEST_F(EngineHelp, WhileSomebodyElseCommitsItOnlySaysThatThereIsMore) {
@@ -84,31 +105,23 @@ TEST_F(EngineHelp, WhileSomebodyElseCommitsItOnlySaysThatThereIsMore) {
 }
 
 TEST_F(EngineHelp, WorkersThatWaitAreServedByAHelpersCommit) {
-  (void)e();
-  auto waits = e().lease({});
-  settle();
-  on_a_loop([&] {
-    help();
-    auto pushed = begin_push({});
-    help();
-    ASSERT_TRUE(pushed.is_ready());
-    ASSERT_TRUE(waits.is_ready());
-    auto acked = e().ack(waits.get()->front().ref());
-    help();
-    // By this thread, or by the other: that one was woken for the end of the lease.
-    EXPECT_TRUE(acked.get());
+  eventually([&] {
+    auto waits = e().lease({});
+    return here([&] {
+      const bool was_here = pushes_here(1);
+      EXPECT_TRUE(!was_here || waits.is_ready());
+      auto acked = e().ack(waits.get()->front().ref());
+      help();
+      // By this thread, or by the other: that one was woken for the end of the lease.
+      EXPECT_TRUE(acked.get());
+      return was_here;
+    });
   });
 }
 
 TEST_F(EngineHelp, TheCommittingThreadWakesForATimeThatAHelperHasSet) {
-  (void)e();
-  settle();
-  on_a_loop([&] {
-    help();
-    auto pushed = begin_push({.run_at = time.now() + milliseconds(500)});
-    help();
-    EXPECT_TRUE(pushed.is_ready());
-  });
+  const job_spec later{.run_at = time.now() + milliseconds(500)};
+  eventually([&] { return here([&] { return pushes_here(1, later); }); });
   auto waits = e().lease({});
   settle();
   EXPECT_FALSE(waits.is_ready());
@@ -125,7 +138,7 @@ TEST_F(EngineHelp, ALeaseThatAHelperTookRunsOut) {
     EXPECT_TRUE(taken.get());
   });
   advance(milliseconds(1001));
-  sluice::testing::eventually([&] { return e().stats().expired == 1; });
+  eventually([&] { return e().stats().expired == 1; });
 }
 
 TEST_F(EngineHelp, ADiskThatFailsIsReportedToAHelpersCallers) {
