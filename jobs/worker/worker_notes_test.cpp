@@ -54,18 +54,16 @@ TEST_F(WorkerNotes, GoOutAtOnceAndThenOnlySoOften) {
   w().start();
   const job_id id = source_.offer({.kind = "k"});
   eventually([&] { return source_.reports(id).size() == 1; }, "the first report");
+  const auto sent_at = time_.timers().now();
   first.set();
   second.wait();
-  wait_until_quiet(1);
+  const auto due = sent_at + options_.report_every;
+  eventually([&] { return time_.timers().earliest() <= due; }, "the report to be put off");
   EXPECT_EQ(source_.reports(id).size(), 1U);
   EXPECT_TRUE(source_.logs(id).empty());
-  // The coordinator may not have set its timer yet: time moves until it has.
-  eventually(
-      [&] {
-        time_.advance(5ms);  // slowly: a lease must not run out while the coordinator is waited for
-        return source_.reports(id).size() == 2 && source_.logs(id).size() == 1;
-      },
-      "the report that was put off");
+  time_.advance(options_.report_every);
+  eventually([&] { return source_.reports(id).size() == 2 && source_.logs(id).size() == 1; },
+             "the report that was put off");
   EXPECT_EQ(source_.reports(id).back(), (progress{3, ""}));
   EXPECT_EQ(source_.logs(id).back(), (strings{"late"}));
   go_on.set();
