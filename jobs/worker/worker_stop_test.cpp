@@ -193,6 +193,7 @@ TEST_F(WorkerStop, KeepsAJobThroughAnOutageShorterThanItsLease) {
     wait_until_quiet(1);
     time_.advance(1s);
   }
+  wait_until_quiet(1);  // the last try has failed as well
   source_.break_down({});
   const auto tried = source_.extensions();
   wait_until_quiet(1);
