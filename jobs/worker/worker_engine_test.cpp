@@ -88,9 +88,11 @@ TEST_F(WorkerOnEngine, RetriesWhatFailedAndKeepsEveryError) {
 }
 
 TEST_F(WorkerOnEngine, HearsOfACancelThroughItsHeartbeat) {
+  manual_time time;
+  const auto held = engine::open(make_memory_store(), {.time = &time}).value();
   event begun;
   atomic<stop_reason> why{stop_reason::none};
-  worker w(work_from(*engine_), {.lease_for = 300ms});
+  worker w(work_from(*held), {.lease_for = 30s, .time = &time});
   w.handle("long", [&](job_context& ctx) {
     event asked;
     const std::stop_callback on_stop(ctx.stop_token(), [&] { asked.set(); });
@@ -100,12 +102,13 @@ TEST_F(WorkerOnEngine, HearsOfACancelThroughItsHeartbeat) {
     throw std::runtime_error("stopped");
   });
   w.start();
-  const auto pushed = engine_->push({.kind = "long"}).get();
+  const auto pushed = held->push({.kind = "long"}).get();
   begun.wait();
-  ASSERT_TRUE(engine_->cancel(pushed->id).get());
+  ASSERT_TRUE(held->cancel(pushed->id).get());
+  time.advance(10s);  // the heartbeat
   eventually([&] { return why.load() != stop_reason::none; });
   EXPECT_EQ(why.load(), stop_reason::cancelled);
-  EXPECT_EQ(engine_->wait(pushed->id).get()->state, job_state::cancelled);
+  EXPECT_EQ(held->wait(pushed->id).get()->state, job_state::cancelled);
 }
 
 TEST_F(WorkerOnEngine, GivesBackAtShutdownWhatAnotherWorkerThenDoes) {
