@@ -41,10 +41,11 @@ TEST(WorkerAndServer, DoesEveryJobOnce) {
 }
 
 TEST(WorkerAndServer, HearsOfACancel) {
-  served_engine both;
+  manual_time time;
+  served_engine both({}, {.time = &time});
   event begun;
   atomic<stop_reason> why{stop_reason::none};
-  worker w(work_from(both.there()), {.lease_for = 300ms});
+  worker w(work_from(both.there()), {.lease_for = 30s, .time = &time});
   w.handle("long", [&](job_context& ctx) {
     event asked;
     const std::stop_callback on_stop(ctx.stop_token(), [&] { asked.set(); });
@@ -57,6 +58,7 @@ TEST(WorkerAndServer, HearsOfACancel) {
   const auto id = both.there().push({.kind = "long"})->id;
   begun.wait();
   ASSERT_TRUE(both.there().cancel(id));
+  time.advance(10s);  // the heartbeat
   eventually([&] { return why.load() != stop_reason::none; });
   EXPECT_EQ(why.load(), stop_reason::cancelled);
   EXPECT_EQ(both.there().wait(id, deadline::after(30s))->state, job_state::cancelled);
