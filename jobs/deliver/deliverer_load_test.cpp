@@ -193,10 +193,11 @@ TEST_F(deliverer_load_test, WhatWasDoneIsToldUntilItIsStoredAndNotPostedAgain) {
   go.set();
   eventually([&] { return e().stats().commit_errors > 0; });
   drive.works();
-  eventually([&] {
-    time.advance(100ms);
-    return state(id) == job_state::done;
-  });
+  constexpr auto soon = 100ms;
+  eventually([&] { return time.timers().earliest() <= time.timers().now() + soon; },
+             "the word about it to be put off");
+  time.advance(soon);
+  eventually([&] { return state(id) == job_state::done; });
   EXPECT_EQ(to.requests().size(), 1U);
   eventually([&] { return stats_of().delivered == 1; });
 }
