@@ -152,8 +152,8 @@ TEST_F(Delivery, ChangesItsRulesOnSighup) {
   wait_for_log(server, "loaded again what=delivery");
   EXPECT_EQ(server.run({"push", "k", "--webhook", to.url("/old")}).code, 2);
   // The queue of before keeps its jobs: nothing is posted to where it is not allowed any more.
-  const std::string kept = push(server, {"k", "--queue", "mail"});
   wait_for_metric(server, R"(sluice_delivery_paused{queue="mail"} 1)");
+  const std::string kept = push(server, {"k", "--queue", "mail"});
   deliver(server, "mail", to.url("/new"));
   to.await(1);
   EXPECT_EQ(to.requests().front().target, "/new");
