@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include <array>
+#include <csignal>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,7 @@ class tls_wire : public wire {
   explicit tls_wire(std::uint16_t port) : tls_wire(port, options{}) {}
   tls_wire(std::uint16_t port, const options& o)
       : wire(port), context_(SSL_CTX_new(TLS_client_method())) {
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
     SSL_CTX_set_options(context_.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
     // Below 1.2 only with ciphers that nobody should use; here they may, to be refused.
     SSL_CTX_set_security_level(context_.get(), 0);
