@@ -415,6 +415,7 @@ TEST(actor_life_test, ShutdownStopsWhatHasNotEndedAtItsLimit) {
   const auto a = system.spawn_with<player>(named("a"), part{.name = "a", .log = &log});
   event never;
   ASSERT_TRUE(a.send(perform{[&never](player&) -> task<> { (void)co_await never.async_wait(); }}));
+  testing::eventually([&] { return never.waiting() == 1; });  // else it is a dead letter too
   ASSERT_TRUE(a.send(say{"never"}));
   EXPECT_EQ(system.shutdown_within(deadline::after(1ms)), status::timed_out);
   EXPECT_TRUE(system.join());
