@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -396,12 +397,29 @@ TEST(contention_test, WhatIsNewIsCountedAfterThousandsOfFutures) {
   EXPECT_EQ(inspect::left_out(), 0U);
 }
 
+// Tells that its thread is asleep: one that stands in line may still look whether it is watched.
+class sleeper final : public sleep_observer {
+ public:
+  explicit sleeper(std::atomic<bool>& asleep) : asleep_(asleep), before_(observe_sleep(this)) {}
+  ~sleeper() { observe_sleep(before_); }
+  void falls_asleep() noexcept override { asleep_ = true; }
+  void woke_up() noexcept override {}
+
+ private:
+  std::atomic<bool>& asleep_;
+  sleep_observer* const before_;
+};
+
 TEST(inspect_off_test, NothingIsShownThatBeganWhileItWasOff) {
   mutex m;
   m.lock();
   std::stop_source stop;
-  std::jthread other([&] { EXPECT_FALSE(m.lock(stop.get_token())); });
-  eventually([&] { return m.waiting() == 1; });
+  std::atomic<bool> asleep{false};
+  std::jthread other([&] {
+    const sleeper tells(asleep);
+    EXPECT_FALSE(m.lock(stop.get_token()));
+  });
+  eventually([&] { return asleep.load(); });
   EXPECT_TRUE(inspect::waits().empty());
   EXPECT_FALSE(inspect::is_on());
   const inspect::enabled on;
