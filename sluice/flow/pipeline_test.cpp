@@ -469,6 +469,7 @@ TEST_F(pipeline_test, CanBeAwaited) {
   auto line = pipeline<int>::on(pool).stage("work", holds(1)).sink("keep", got.add());
   for (const int i : up_to(3)) EXPECT_TRUE(line.push(i));
   line.close();
+  eventually([&] { return got.size() == 1; });  // the first is not among those that are left
   const auto wait_for = [](pipeline_handle& l, wait_limits limits) -> task<status> {
     co_return co_await l.async_join(std::move(limits));
   };
