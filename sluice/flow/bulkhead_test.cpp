@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/testing/eventually.hpp"
@@ -85,16 +86,31 @@ TEST(bulkhead_test, WithoutALineItIsInOrFull) {
 TEST(bulkhead_test, OneThatGivesUpFreesItsPlaceInLine) {
   bulkhead room({.active_max = 1, .waiting_max = 1});
   auto place = room.enter();
-  EXPECT_EQ(room.try_enter_for(1ms).status(), status::timed_out);
+  manual_clock time;
   std::stop_source source;
-  std::jthread waits([&] { EXPECT_EQ(room.enter(source.get_token()).status(), status::stopped); });
-  eventually([&] { return room.waiting() == 1; });
-  EXPECT_EQ(room.try_enter_for(1h).status(), status::full);
-  source.request_stop();
-  waits.join();
+  for (const status how : {status::timed_out, status::stopped, status::timed_out}) {
+    std::jthread waits([&] {
+      const wait_limits limits{deadline::after(1h, time), source.get_token()};
+      EXPECT_EQ(room.enter_within(limits).status(), how);
+    });
+    eventually([&] { return room.waiting() == 1; });
+    EXPECT_EQ(room.try_enter_for(1h).status(), status::full);
+    if (how == status::stopped) {
+      std::exchange(source, std::stop_source()).request_stop();
+    } else {
+      time.advance(1h);
+    }
+  }
+  EXPECT_EQ(room.stats().gave_up, 3U);
+}
+
+TEST(bulkhead_test, AWaitEndsAtItsTime) {
+  bulkhead room({.active_max = 1, .waiting_max = 1});
+  const auto place = room.enter();
+  EXPECT_EQ(room.try_enter_for(1ms).status(), status::timed_out);
   EXPECT_EQ(room.try_enter_until(std::chrono::steady_clock::now() + 1ms).status(),
             status::timed_out);
-  EXPECT_EQ(room.stats().gave_up, 3U);
+  EXPECT_EQ(room.waiting(), 0U);
 }
 
 TEST(bulkhead_test, APermitMovesAndLeavesOnce) {
