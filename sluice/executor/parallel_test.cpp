@@ -157,6 +157,8 @@ TEST_P(ParallelTest, AStopSkipsTheRestAndSaysSo) {
     const auto visit = [&](int i) {
       ++visits;
       if (i == 0) source.request_stop();
+      // The others do not visit all the rest while the one with the first stands still.
+      eventually([&] { return source.stop_requested(); }, "the stop");
     };
     EXPECT_EQ(parallel_for(pool, 0, 100'000, visit, source.get_token(), {.grain = 1}),
               status::stopped);
