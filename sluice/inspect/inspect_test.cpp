@@ -7,6 +7,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
@@ -309,6 +310,40 @@ TEST_F(inspect_test, WhoNotifiesWithTheLockHeldPaysForNobody) {
   }
   ended.get();
   EXPECT_EQ(me.paid, 0);
+}
+
+// As it is for a thread: to be notified is one wait, to get the lock back another.
+TEST(inspect_condition_test, ACoroutineThatWantsItsLockBackIsInAWaitOfItsOwn) {
+  manual_clock time;
+  const inspect::enabled on({.lock_order = false, .time = &time});
+  mutex m(named("m"));
+  condition changed(named("changed"));
+  int seen = 0;  // protected by m
+  thread_pool pool({.core = 1, .capacity = 4, .name = "pool"});
+  const auto body = [&]() -> task<> {
+    auto hold = co_await m.async_lock();
+    EXPECT_TRUE(co_await changed.async_wait(*hold, [&] { return seen == 2; }));
+  };
+  auto ended = spawn(pool, body());
+  std::set<std::uint64_t> numbers;
+  for (int round = 1; round <= 2; ++round) {
+    numbers.insert(the_wait_on(&changed).number);
+    time.advance(1h);
+    const std::lock_guard hold(m);
+    seen = round;
+    changed.notify_one();
+    const auto wait = the_wait_on(&m);
+    numbers.insert(wait.number);
+    EXPECT_EQ(wait.time, 0s);
+  }
+  ended.get();
+  EXPECT_EQ(numbers.size(), 4U);
+  for (const auto& c : inspect::contention()) {
+    EXPECT_EQ(c.woken_in_vain, 0U) << c.type;
+    if (c.address != &m && c.address != &changed) continue;
+    EXPECT_EQ(c.waits, 2U) << c.type;
+    EXPECT_EQ(c.longest, c.address == &m ? 0h : 1h) << c.type;
+  }
 }
 
 TEST_F(inspect_test, AFutureTellsWhoRunsItsFunction) {

@@ -110,7 +110,7 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     mutex_ = hold_.release();
     mutex_type* const held = mutex_;
     if (who_) [[unlikely]]
-      recorded_.begin(condition_, told_, limits_, who_, sink_);
+      record(condition_, told_, limits_);
     if (condition_.enlist(place_, told_) == enlisted::waiting) {
       unlock(*held);
       return true;
@@ -132,9 +132,18 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
     recorded_.end();
     const bool at_once = lock_op_->attempt();
     if (!at_once && who_) [[unlikely]] {
-      recorded_.begin(*lock_op_, locked_, unlimited_, who_, sink_);
+      // By whoever notifies, who must pay nothing for it: the lock may be that one's.
+      const watch::acting_as notifier(watch::party::this_thread());
+      record(*lock_op_, locked_, unlimited_);
     }
     if (at_once || lock_op_->enlist(locked_) == enlisted::finished) go_on();
+  }
+
+  // Each step is a wait of its own, as it is for a thread.
+  template <class Op>
+  void record(const Op& op, const waiter& who, const wait_limits& limits) noexcept {
+    recorded_.number = 0;
+    recorded_.begin(op, who, limits, who_, sink_);
   }
 
   void go_on() noexcept {
