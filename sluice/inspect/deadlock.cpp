@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -61,6 +62,9 @@ class search {
     }
     for (const auto& w : all) add_idle(w);
     for (const auto& [who, waits] : by_party_) {
+      for (const auto* w : waits) add_wants(*w);
+    }
+    for (const auto& [who, waits] : by_party_) {
       const bool old = std::ranges::all_of(waits, [&](auto* w) { return w->time >= min_wait; });
       if (old) stuck_.insert(who);
     }
@@ -105,15 +109,28 @@ class search {
     }
   }
 
-  // All in it are taken to be stuck, until one is found whom somebody could help.
+  void add_wants(const wait_info& w) {
+    for (const auto& o : w.on) {
+      for (const auto& s : o.servers) wanted_by_[s.who.id].push_back(w.who.id);
+    }
+  }
+
+  // All in it are taken to be stuck, until one is found whom somebody could help. Of the others,
+  // those may be free then who want something of that one.
   void release_from(std::set<party>& stuck) const {
     const auto is_free = [&](party who) {
-      return !std::ranges::all_of(by_party_.at(who), [&](auto* w) { return is_stuck(*w, stuck); });
+      return stuck.contains(who) &&
+             !std::ranges::all_of(by_party_.at(who), [&](auto* w) { return is_stuck(*w, stuck); });
     };
-    for (;;) {
-      const auto free = std::ranges::find_if(stuck, is_free);
-      if (free == stuck.end()) return;
-      stuck.erase(free);
+    std::vector<party> free;
+    std::ranges::copy_if(stuck, std::back_inserter(free), is_free);
+    while (!free.empty()) {
+      const party who = free.back();
+      free.pop_back();
+      if (stuck.erase(who) == 0) continue;
+      const auto others = wanted_by_.find(who);
+      if (others == wanted_by_.end()) continue;
+      std::ranges::copy_if(others->second, std::back_inserter(free), is_free);
     }
   }
 
@@ -158,6 +175,7 @@ class search {
 
   std::deque<wait_info> derived_;
   std::map<party, std::vector<const wait_info*>> by_party_;
+  std::map<party, std::vector<party>> wanted_by_;  // who waits for something that it could give
   std::set<party> stuck_;
   std::set<party> certain_;
 };

@@ -10,6 +10,7 @@
 #include "sluice/base/code_address.hpp"
 #include "sluice/base/thread_id.hpp"
 #include "sluice/inspect/detail/address_text.hpp"
+#include "sluice/inspect/detail/by_object.hpp"
 #include "sluice/inspect/detail/registry.hpp"
 #include "sluice/sync/named.hpp"
 
@@ -42,9 +43,10 @@ class party_names {
     if (id.what() == watch::party::kind::actor) info.name = watch::name_of(id);
     return info;
   }
-  // A thread that has ended can serve nobody.
+  // A thread that has ended can serve nobody; nor can an actor, which runs nowhere then.
   bool is_alive(watch::party id) {
-    return id.what() != watch::party::kind::thread || !thread(id).empty();
+    if (id.what() == watch::party::kind::thread) return !thread(id).empty();
+    return id.what() != watch::party::kind::actor || watch::executor_of(id) != nullptr;
   }
 
  private:
@@ -78,6 +80,7 @@ class view {
   view()
       : waits_(registry::get().waits()),
         holds_(registry::get().holds()),
+        runners_(registry::get().runners()),
         crews_(registry::get().crews()),
         uses_(registry::get().uses()),
         now_(registry::get().now()) {}
@@ -109,7 +112,7 @@ class view {
                      .wants = *s.wants != '\0' ? s.wants : "wait for",
                      .by = s.by};
     if (s.capacity != watch::subject::no_capacity) info.capacity = s.capacity;
-    if (s.by == served_by::holders) add_holders(info);
+    if (s.by == served_by::holders) add_holders(info, s.whom);
     if (s.by == served_by::takers) add_users(info, watch::side::takes);
     if (s.by == served_by::givers) add_users(info, watch::side::gives);
     if (s.by == served_by::one) add_the_one(info, s);
@@ -137,8 +140,7 @@ class view {
   std::vector<party_info> crew_of(const void* executor) {
     std::vector<party_info> crew;
     std::int64_t there_are = 0;
-    for (const auto& c : crews_) {
-      if (c.object != executor) continue;
+    for (const auto& c : crews_.of(executor)) {
       there_are = c.count;
       crew.push_back(names_.of(c.by));
     }
@@ -146,33 +148,49 @@ class view {
     return crew;
   }
 
-  void add_holders(object_info& info) {
+  void add_holders(object_info& info, watch::party else_by) {
     bool permits = false;
     bool guesses = false;
-    for (const auto& h : holds_) {
-      if (h.object != info.address) continue;
+    for (const auto& h : holds_.of(info.address)) {
       permits = permits || h.how == held_as::permits;
       guesses = guesses || h.is_guess;
       // What a handler has awaited goes with it, also to where the actor is not held up.
       if (h.awaited && h.by.what() == watch::party::kind::actor) info.others_could = true;
-      info.servers.push_back({.who = names_.of(h.by),
-                              .how = held_text(h),
-                              .enough = h.how == held_as::permits || h.how == held_as::alone,
-                              .held = std::max(now_ - h.since, time_point::duration(0)),
-                              .at = h.at});
+      add_holder(info, h);
     }
+    for (const auto& r : runners_.of(info.address)) add_holder(info, r);
     if (guesses || (permits && registry::get().is_signal(info.address))) {
       info.by = served_by::unknown;
     }
+    if (info.servers.empty() && else_by) {
+      info.others_could = true;  // somebody may have begun with it this very moment
+      add_crew(info, else_by.address());
+    }
+  }
+
+  void add_holder(object_info& info, const detail::seen_hold& h) {
+    info.servers.push_back({.who = names_.of(h.by),
+                            .how = held_text(h),
+                            .enough = h.how == held_as::permits || h.how == held_as::alone,
+                            .held = std::max(now_ - h.since, time_point::duration(0)),
+                            .at = {}});
+    // One that was told to run it has taken nothing.
+    if (h.at.line() != 0) info.servers.back().at = h.at;
   }
 
   void add_users(object_info& info, watch::side which) {
     const auto side = static_cast<std::size_t>(which);
-    for (const auto& u : uses_) {
-      if (u.object != info.address) continue;
+    for (const auto& u : uses_.of(info.address)) {
       if (u.more[side]) info.by = served_by::unknown;  // there are others that are not known
       for (const auto& by : u.parties[side]) {
-        if (!by || !names_.is_alive(by)) continue;
+        if (!by) break;
+        if (!names_.is_alive(by)) {
+          // Of a thread it is known by a look into the system, which may fail.
+          if (by.what() == watch::party::kind::actor) {
+            registry::get().forget_user(info.address, which, by);
+          }
+          continue;
+        }
         info.servers.push_back(
             {.who = names_.of(by), .how = which == watch::side::takes ? "pops" : "pushes"});
       }
@@ -181,9 +199,10 @@ class view {
 
   // In this order: what is held is looked at while those who wait are known to have waited.
   const std::vector<detail::seen_wait> waits_;
-  const std::vector<detail::seen_hold> holds_;
-  const std::vector<detail::seen_crew> crews_;
-  const std::vector<detail::seen_uses> uses_;
+  const detail::by_object<detail::seen_hold> holds_;
+  const detail::by_object<detail::seen_hold> runners_;
+  const detail::by_object<detail::seen_crew> crews_;
+  const detail::by_object<detail::seen_uses> uses_;
   const time_point now_;
   party_names names_;
 };
@@ -254,7 +273,6 @@ std::vector<hold_info> holds() {
   const auto seen = registry::get().holds();
   const auto now = registry::get().now();
   for (const auto& h : seen) {
-    if (h.how == held_as::running) continue;
     all.push_back({.number = h.number,
                    .what = {.address = h.object,
                             .type = short_type(h.type),

@@ -38,17 +38,35 @@ bool is_party(const void* key) noexcept {
   return party::from_word(reinterpret_cast<std::uintptr_t>(key)).what() != party::kind::nobody;
 }
 
+// With the guard held. Null: it has none.
+const std::string* find_name(const name_table& all, const void* key) noexcept {
+  if (is_party(key)) {
+    const auto found = all.parties.find(key);
+    return found == all.parties.end() ? nullptr : &found->second.name;
+  }
+  const auto found = all.names.find(key);
+  return found == all.names.end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 std::string name_of(const void* object) {
   auto& all = table();
-  const std::lock_guard hold(all.guard);
-  if (is_party(object)) {
-    const auto found = all.parties.find(object);
-    return found == all.parties.end() ? std::string() : found->second.name;
+  std::string copy;
+  for (;;) {
+    std::size_t length = 0;
+    {
+      const std::lock_guard hold(all.guard);
+      const std::string* const name = find_name(all, object);
+      if (name == nullptr) return {};
+      length = name->size();
+      if (length <= copy.capacity()) {
+        copy = *name;
+        return copy;
+      }
+    }
+    copy.reserve(length);  // outside the lock
   }
-  const auto found = all.names.find(object);
-  return found == all.names.end() ? std::string() : found->second;
 }
 
 void set_name([[maybe_unused]] const void* object, [[maybe_unused]] std::string_view name) {

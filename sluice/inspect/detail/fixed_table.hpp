@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "sluice/base/atomic.hpp"
 #include "sluice/sync/spin_lock.hpp"
@@ -118,13 +119,15 @@ class fixed_table {
     return in.of->in_slot(place % Slots);
   }
 
-  // One shard after the other.
-  template <class F>
-  void for_each(F&& f) {
+  // All entries, one shard after the other; what that needs is allocated while none is locked.
+  std::vector<Entry> copies() {
+    std::vector<Entry> all;
     for (auto& s : shards_) {
+      if (all.capacity() - all.size() < Slots) all.reserve(2 * all.capacity() + Slots);
       const std::lock_guard hold(s.guard);
-      s.for_each(f);
+      s.for_each([&](const Entry& e) { all.push_back(e); });
     }
+    return all;
   }
   void clear() noexcept {
     for (auto& s : shards_) {

@@ -10,11 +10,6 @@
 namespace sluice::inspect::detail {
 namespace {
 
-// A select of more than these is known by the first.
-constexpr std::size_t alternatives_max = 32;
-// A thread that is in more turns at once, one inside the other, is known to be in the innermost.
-constexpr std::size_t held_up_max = 8;
-
 std::size_t shard_of(watch::party by, std::size_t count) noexcept {
   const auto word = by.word();
   return static_cast<std::size_t>((word >> 4) ^ word ^ (word >> 12)) % count;
@@ -54,11 +49,6 @@ bool is_lock(watch::held_as how) noexcept {
   return how == watch::held_as::alone || how == watch::held_as::shared;
 }
 
-// What a thread or coroutine is, or is in the middle of: it is that once, however often it says so.
-bool is_job(watch::held_as how) noexcept {
-  return how == watch::held_as::running;
-}
-
 }  // namespace
 
 registry& registry::get() {
@@ -83,6 +73,7 @@ void registry::turn_off() {
   // One that is reporting this very moment may leave an entry behind: it is of an earlier time, and
   // gone with the next `turn_off` at the latest. What it says was true when it was said.
   holds_.clear();
+  runners_.clear();
   crews_.clear();
   uses_.clear();
   contention_.clear();
@@ -93,54 +84,47 @@ void registry::turn_off() {
 
 // ---- looking
 
+bool registry::copy(wait_shard& from, wait_copies& to) {
+  to.clear();
+  bool has_room = true;
+  const std::lock_guard hold(from.guard);
+  from.all.for_each_while([&](const watch::wait_record& w) { return has_room = to.add(w); });
+  return has_room;
+}
+
 std::vector<seen_wait> registry::waits() {
   std::vector<seen_wait> found;
-  std::array<watch::subject, alternatives_max> subjects;
-  std::array<watch::party, held_up_max> held_up;
+  wait_copies copies;
   for (auto& shard : waits_) {
-    const std::lock_guard hold(shard.guard);
-    shard.all.for_each([&](const watch::wait_record& w) {
-      // One that was served, or has given up, waits no more: it only has not run yet.
-      if (w.who().ended_by() != waiter::state::waiting) return;
-      const auto count = std::min(w.about(subjects.data(), subjects.size()), subjects.size());
-      auto& seen = found.emplace_back();
-      seen.number = w.number;
-      seen.by = w.by();
-      seen.since = w.since;
-      seen.has_deadline = !w.limits().deadline.is_never();
-      seen.can_be_stopped = w.limits().stop.stop_possible();
-      seen.at = w.limits().at;
-      seen.on.assign(subjects.begin(), subjects.begin() + static_cast<std::ptrdiff_t>(count));
-      const auto others = w.held_up(held_up.data(), held_up.size());
-      seen.holds_up.assign(held_up.begin(), held_up.begin() + static_cast<std::ptrdiff_t>(others));
-    });
+    while (!copy(shard, copies)) copies.make_room();
+    copies.append_to(found);
   }
   std::ranges::sort(found, {}, &seen_wait::number);
   return found;
 }
 
 std::vector<seen_hold> registry::holds() {
-  std::vector<seen_hold> found;
-  holds_.for_each([&](const seen_hold& h) { found.push_back(h); });
+  auto found = holds_.copies();
+  std::ranges::sort(found, {}, &seen_hold::number);
+  return found;
+}
+
+std::vector<seen_hold> registry::runners() {
+  auto found = runners_.copies();
   std::ranges::sort(found, {}, &seen_hold::number);
   return found;
 }
 
 std::vector<seen_crew> registry::crews() {
-  std::vector<seen_crew> found;
-  crews_.for_each([&](const seen_crew& c) { found.push_back(c); });
-  return found;
+  return crews_.copies();
 }
 
 std::vector<seen_uses> registry::uses() {
-  std::vector<seen_uses> found;
-  uses_.for_each([&](const seen_uses& u) { found.push_back(u); });
-  return found;
+  return uses_.copies();
 }
 
 std::vector<seen_contention> registry::contention() {
-  std::vector<seen_contention> found;
-  contention_.for_each([&](const seen_contention& c) { found.push_back(c); });
+  auto found = contention_.copies();
   std::ranges::sort(found, std::greater<>(), &seen_contention::waited);
   return found;
 }
@@ -243,8 +227,34 @@ bool registry::leave_crew(const void* executor, watch::party by) noexcept {
   return entry != nullptr;
 }
 
+// One that finds no room is not known: the others have to end all the same.
+void registry::begin_job(const watch::hold& h) noexcept {
+  const auto since = now();
+  const auto shard = runners_.of(h.object);
+  auto* entry = shard->find(h.object, [&](const seen_hold& e) { return e.by == h.by; });
+  if (entry != nullptr) return;
+  entry = shard->add(h.object);
+  if (entry == nullptr) return leave_out();
+  entry->number = numbers_.fetch_add(1, relaxed);
+  entry->type = h.type;
+  entry->how = h.how;
+  entry->by = h.by;
+  entry->count = 1;
+  entry->since = since;
+  entry->at = h.at;
+}
+
+bool registry::end_job(const void* object, watch::party by) noexcept {
+  const auto shard = runners_.of(object);
+  auto* const entry = shard->find(object, [&](const seen_hold& e) { return e.by == by; });
+  if (entry == nullptr) return shard->find(object) != nullptr;
+  shard->erase(*entry);
+  return true;
+}
+
 void registry::took(const watch::hold& h) noexcept {
   if (h.how == watch::held_as::crew) return join_crew(h);
+  if (h.how == watch::held_as::running) return begin_job(h);
   const auto since = now();
   const bool noted = [&] {
     const auto shard = holds_.of(h.object);
@@ -264,7 +274,7 @@ void registry::took(const watch::hold& h) noexcept {
       entry->at = h.at;
       entry->awaited = h.awaited;
     }
-    entry->count = is_job(h.how) ? 1 : entry->count + h.count;
+    entry->count += h.count;
     return true;
   }();
   if (!noted) {
@@ -297,6 +307,7 @@ void registry::gave(const void* object, watch::party by, std::int64_t count) noe
       if (from->count <= 0) shard->erase(*from);
     }
   }
+  if (count > 0 && end_job(object, by)) return;
   if (marks && leave_crew(object, by)) return;
   if (marks) mark_signal(object, what);
   if (with_order_.load(relaxed)) order_.gave(object);
@@ -311,8 +322,8 @@ seen_hold* registry::holder_for(hold_table::shard& all, const void* object,
   auto* const his = all.find(object, is_his);
   // It says who it is.
   if (by.what() == watch::party::kind::coroutine) return his;
-  // A lock that one has alone, and the end of a thread, which that thread tells itself.
-  if (his != nullptr && (his->how == watch::held_as::alone || is_job(his->how))) return his;
+  // A lock that one has alone.
+  if (his != nullptr && his->how == watch::held_as::alone) return his;
   auto* const coroutine = all.find(object, is_with_coroutine);
   auto* const found = his != nullptr ? his : coroutine != nullptr ? coroutine : all.find(object);
   if (found == nullptr) return nullptr;
@@ -369,9 +380,25 @@ void registry::used(const void* object, watch::side which, watch::party by) noex
   entry->more[side] = true;
 }
 
+void registry::forget_user(const void* object, watch::side which, watch::party by) noexcept {
+  const auto shard = uses_.of(object);
+  auto* const entry = shard->find(object);
+  if (entry == nullptr) return;
+  auto& all = entry->parties[static_cast<std::size_t>(which)];
+  const auto place = std::ranges::find(all, by);
+  if (place == all.end()) return;
+  const auto last = std::ranges::find(all, watch::party()) - 1;  // there are no gaps
+  *place = *last;
+  *last = {};
+}
+
 void registry::gone(const void* object) noexcept {
   {
     const auto shard = holds_.of(object);
+    while (auto* const entry = shard->find(object)) shard->erase(*entry);
+  }
+  {
+    const auto shard = runners_.of(object);
     while (auto* const entry = shard->find(object)) shard->erase(*entry);
   }
   bool was_used = false;
