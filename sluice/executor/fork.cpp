@@ -1,5 +1,8 @@
 #include "sluice/executor/fork.hpp"
 
+#include <source_location>
+
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/wait.hpp"
 
 namespace sluice::detail {
@@ -26,12 +29,30 @@ class fork_base::wait_op {
   void retract() noexcept {}
   spin_budget& spin() noexcept { return child_.pool_.join_spin_; }
   void result(status) noexcept {}
-  watch::subject about() const noexcept { return {&child_, "sluice::fork", "join"}; }
+  watch::subject about() const noexcept { return child_.about(); }
 
  private:
   fork_base& child_;
   wait_node node_;
 };
+
+watch::subject fork_base::about() const noexcept {
+  return {.object = this,
+          .type = "sluice::fork",
+          .wants = "join",
+          .by = watch::served_by::holders,
+          .whom = watch::party::executor(static_cast<const executor*>(&pool_))};
+}
+
+void fork_base::running_here::begin() noexcept {
+  who_ = watch::party::current();
+  watch::took({.object = &child_,
+               .type = "sluice::fork",
+               .how = watch::held_as::running,
+               .by = who_,
+               .at = std::source_location(),
+               .waited = false});
+}
 
 void fork_base::finish() noexcept {
   // Before the exchange: after it, the child may be gone.
@@ -62,10 +83,11 @@ void fork_base::start_outside() noexcept {
   if (!pool_.fork_from_outside(*this)) run();
 }
 
-bool fork_base::wait_outside() {
+bool fork_base::wait_outside(const call_place& at) {
   check(forker_ == seam::thread_number(), "sluice::fork",
         "a child to be joined by the thread that forked it");
-  block_on(wait_op(*this));
+  block_on(wait_op(*this), at);
+  watch::gone(this);  // another will be in its place
   return false;
 }
 

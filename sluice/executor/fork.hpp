@@ -47,6 +47,9 @@ class fork_base : public work {
   // acquire: pairs with the exchange in finish.
   bool is_done() const noexcept { return state_.load(acquire) == done; }
 
+  // For whoever watches: a join is a wait for who runs it, or else for a thread of the pool.
+  watch::subject about() const noexcept;
+
  protected:
   explicit fork_base(work_stealing_pool& pool) noexcept : pool_(pool) {}
   ~fork_base() = default;
@@ -63,18 +66,36 @@ class fork_base : public work {
   }
 
   // True: nobody has taken it, and it is the caller's to run, directly. False: it has been run.
-  bool claim_or_wait() {
+  bool claim_or_wait(const call_place& at) {
     check(!joined_, "sluice::fork", "a child to be joined once");
     joined_ = true;
-    if (home_ == nullptr) [[unlikely]] return wait_outside();
+    if (home_ == nullptr) [[unlikely]] return wait_outside(at);
     check(home_ == current_steal_worker(), "sluice::fork",
           "a child to be joined by the thread that forked it");
     if (is_done()) [[unlikely]] return false;
     work* const youngest = home_->deque.pop();
     if (youngest == this) [[likely]] return true;
-    pool_.help(*home_, *this, youngest);
+    pool_.help(*home_, *this, youngest, at);
     return false;
   }
+
+  // While it lives, the calling thread is known to run it.
+  class running_here {
+   public:
+    explicit running_here(const fork_base& child) noexcept : child_(child) {
+      if (watch::is_on()) [[unlikely]] begin();
+    }
+    running_here(const running_here&) = delete;
+    running_here& operator=(const running_here&) = delete;
+    ~running_here() {
+      if (who_) [[unlikely]] watch::gave(&child_, who_);
+    }
+
+   private:
+    void begin() noexcept;
+    const fork_base& child_;
+    watch::party who_{};
+  };
 
   void finish() noexcept;
   void report(std::exception_ptr error) noexcept;
@@ -91,7 +112,7 @@ class fork_base : public work {
 
   void start_outside() noexcept;
   void run_at_once() noexcept { run(); }
-  bool wait_outside();
+  bool wait_outside(const call_place& at);
   bool announce_wait() noexcept;  // false: it is done
 
   work_stealing_pool& pool_;
@@ -148,8 +169,8 @@ class [[nodiscard("join it")]] forked final : private detail::fork_base {
     if (!is_joined()) join_quietly();
   }
 
-  result_type join() {
-    if (claim_or_wait()) [[likely]] return std::invoke(f_);
+  result_type join(call_place at = {}) {
+    if (claim_or_wait(at)) [[likely]] return std::invoke(f_);
     if (error_ != nullptr) [[unlikely]] std::rethrow_exception(std::move(error_));
     return result_.take();
   }
@@ -158,16 +179,19 @@ class [[nodiscard("join it")]] forked final : private detail::fork_base {
 
  private:
   void run() noexcept override {
-    try {
-      result_.fill(f_);
-    } catch (...) {
-      error_ = std::current_exception();
+    {
+      const running_here told(*this);
+      try {
+        result_.fill(f_);
+      } catch (...) {
+        error_ = std::current_exception();
+      }
     }
     finish();
   }
   void join_quietly() noexcept {
     try {
-      if (claim_or_wait()) result_.fill(f_);
+      if (claim_or_wait({})) result_.fill(f_);
       if (error_ != nullptr) report(std::move(error_));
     } catch (...) {
       report(std::current_exception());

@@ -1,8 +1,10 @@
 #include "sluice/executor/strand.hpp"
 
+#include <source_location>
 #include <utility>
 
 #include "sluice/sync/backoff.hpp"
+#include "sluice/sync/named.hpp"
 
 namespace sluice {
 
@@ -29,6 +31,30 @@ class strand::inside {
 
 constinit thread_local strand::inside* strand::inside::top = nullptr;
 
+// For whoever watches: while it lives, the end of the strand is a wait for the calling thread.
+class strand::told_turn {
+ public:
+  explicit told_turn(const strand& s) noexcept : gate_(s.ended_) {
+    if (!watch::is_on()) [[likely]] return;
+    who_ = watch::party::current();
+    watch::took({.object = &gate_,
+                 .type = "sluice::strand",
+                 .how = watch::held_as::running,
+                 .by = who_,
+                 .at = std::source_location(),
+                 .waited = false});
+  }
+  told_turn(const told_turn&) = delete;
+  told_turn& operator=(const told_turn&) = delete;
+  ~told_turn() {
+    if (who_) [[unlikely]] watch::gave(&gate_, who_);
+  }
+
+ private:
+  const end_gate& gate_;
+  watch::party who_{};
+};
+
 strand::strand(options&& o, executor& on)
     : queued_executor("sluice::strand", {.capacity = o.capacity,
                                          .overflow = o.overflow,
@@ -43,6 +69,7 @@ strand::strand(options&& o, executor& on)
               "a policy other than caller_runs, which would run two at once");
   check_named(per_turn_ > 0, "sluice::strand", intake_.name().c_str(),
               "to run at least one function a turn");
+  if (!intake_.name().empty()) watch::set_name(&ended_, intake_.name());
 }
 
 strand::~strand() {
@@ -115,6 +142,7 @@ void strand::run() noexcept {
 void strand::run_some() noexcept {
   const inside mark(*this);
   const running here(*this);
+  const told_turn told(*this);
   for (std::size_t left = per_turn_; left > 0; --left) {
     auto next = intake_.try_pop();
     if (!next) return;

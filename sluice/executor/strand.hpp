@@ -109,6 +109,7 @@ class strand final : public queued_executor, private work {
     const strand& strand_;
   };
   class inside;
+  class told_turn;
 
   strand(options&& o, executor& on);
   status accept(submission& f, const wait_limits* limits) override;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <mutex>
+#include <source_location>
 #include <system_error>
 
 #include "sluice/base/this_thread.hpp"
@@ -62,7 +63,7 @@ constexpr int pauses_between_looks = 24;
 
 // The ends of so many threads are told of: what is known of one object is kept in one place, which
 // a pool of hundreds would fill for others.
-constexpr std::size_t told_threads_max = 32;
+constexpr std::size_t told_threads_max = 128;
 
 // For whoever watches: the end of the pool is a wait for the end of this thread.
 void told_end_of(const event& ended, watch::party who) noexcept {
@@ -70,6 +71,7 @@ void told_end_of(const event& ended, watch::party who) noexcept {
                .type = "sluice::thread_pool",
                .how = watch::held_as::running,
                .by = who,
+               .at = std::source_location(),
                .waited = false});
 }
 
@@ -254,7 +256,7 @@ bool thread_pool::leave(worker& me, exit why) noexcept {
     }
     last = threads() == 0;
     if (!over_) at_rest_.notify_one();  // it may be that all who are left are at rest
-    if (max_ <= told_threads_max) watch::gave(&ended_, watch::party::this_thread());
+    if (me.number <= told_threads_max) watch::gave(&ended_, watch::party::this_thread());
     if (max_ == core_) watch::gave(static_cast<const executor*>(this), watch::party::this_thread());
     past_.completed += me.completed.load(relaxed);
     past_.posts += me.posts.load(relaxed);
@@ -310,7 +312,7 @@ void thread_pool::live(worker& me) noexcept {
   this_threads_pool = this;
   me.party.store(watch::party::this_thread().word(), relaxed);  // a number, nothing hangs on it
   if (watch::is_on()) [[unlikely]] {
-    if (max_ <= told_threads_max) told_end_of(ended_, watch::party::this_thread());
+    if (me.number <= told_threads_max) told_end_of(ended_, watch::party::this_thread());
     if (max_ == core_) told_crew_of(*this, core_);  // there will be no others
   }
   settle_in(me);
@@ -440,7 +442,7 @@ void thread_pool::tell_whose_end() noexcept {
   for (const auto& each : workers_) {
     if (each == nullptr) continue;
     const auto who = watch::party::from_word(each->party.load(relaxed));
-    if (who && max_ <= told_threads_max) told_end_of(ended_, who);
+    if (who && each->number <= told_threads_max) told_end_of(ended_, who);
   }
 }
 

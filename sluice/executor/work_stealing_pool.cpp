@@ -10,12 +10,14 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/base/this_thread.hpp"
+#include "sluice/executor/detail/fork_wait.hpp"
 #include "sluice/executor/fork.hpp"
 #include "sluice/sync/named.hpp"
 
 namespace sluice {
 
 using detail::steal_worker;
+using watch::party;
 
 namespace {
 
@@ -95,6 +97,7 @@ work_stealing_pool::~work_stealing_pool() {
   drain();
   // acquire: pairs with the release at the end of a post, which touches nothing after it.
   while (posting_.load(acquire) != 0) seam::yield();
+  watch::gone(static_cast<const executor*>(this));
 }
 
 // ---- in
@@ -162,6 +165,7 @@ void work_stealing_pool::serve(steal_worker& self) {
   detail::this_steal_worker = &self;
   observe_sleep(&self);
   self.stack_base = stack_here();
+  tell_crew();
   if (search(self, nullptr)) {
     for (;;) {
       if (run_one(self, first_look::outside)) continue;
@@ -171,6 +175,18 @@ void work_stealing_pool::serve(steal_worker& self) {
   }
   observe_sleep(nullptr);
   detail::this_steal_worker = nullptr;
+  if (crew_.is_fixed()) watch::gave(static_cast<const executor*>(this), party::this_thread());
+}
+
+// For whoever watches: what is queued is run by this thread, or another one of so many.
+void work_stealing_pool::tell_crew() const noexcept {
+  if (!crew_.is_fixed() || !watch::is_on()) return;
+  watch::took({.object = static_cast<const executor*>(this),
+               .type = "sluice::work_stealing_pool",
+               .how = watch::held_as::crew,
+               .by = party::this_thread(),
+               .count = static_cast<std::int64_t>(threads()),
+               .waited = false});
 }
 
 bool work_stealing_pool::find_own(steal_worker& self, piece& found) noexcept {
@@ -245,7 +261,8 @@ bool work_stealing_pool::run_one(steal_worker& self, first_look first) noexcept 
   return true;
 }
 
-bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) noexcept {
+bool work_stealing_pool::search(steal_worker& self, detail::fork_wait* join) noexcept {
+  detail::fork_base* const child = join != nullptr ? &join->child : nullptr;
   const auto is_over = [](const void* what) noexcept {
     return static_cast<const detail::fork_base*>(what)->is_done();
   };
@@ -267,7 +284,10 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) no
     }
     if (!got) {
       if (child != nullptr && !child->announce_wait()) continue;
-      if (!crew_.rest(self, child != nullptr ? +is_over : nullptr, child)) return false;
+      if (join != nullptr) join->falls_asleep();
+      const bool goes_on = crew_.rest(self, child != nullptr ? +is_over : nullptr, child);
+      if (join != nullptr) join->woke_up();
+      if (!goes_on) return false;
       found.item = std::exchange(self.rescued, nullptr);
       if (found.item == nullptr) continue;
       self.stolen.increment();
@@ -279,8 +299,10 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_base* child) no
   }
 }
 
-void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work* popped) noexcept {
+void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work* popped,
+                              const call_place& at) noexcept {
   tell_of_helping();
+  detail::fork_wait join(child, at);
   if (popped != nullptr) {
     self.executed.increment();
     popped->run();
@@ -291,7 +313,7 @@ void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work
       if (child.is_done()) return;
       self.helped.increment();
       crew_.begin_search();
-      search(self, &child);
+      search(self, &join);
       continue;
     }
     piece own;
@@ -299,7 +321,9 @@ void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work
       run(self, own);
     } else if (child.announce_wait()) {
       crew_.blocks();
+      join.falls_asleep();
       while (!child.is_done()) self.sleeper->park();
+      join.woke_up();
       crew_.unblocks();
     }
   }
@@ -320,6 +344,7 @@ void work_stealing_pool::check_outside(const char* expected) const noexcept {
 void work_stealing_pool::drain() {
   check_outside("to be drained by another thread than its own workers");
   close();
+  crew_.tell_whose_end();
   crew_.ended().wait();
   crew_.join_threads();
 }
@@ -343,13 +368,14 @@ std::vector<submission> work_stealing_pool::stop() {
 std::vector<submission> work_stealing_pool::shutdown_within(const wait_limits& limits) {
   check_outside("to be shut down by another thread than its own workers");
   close();
-  if (!crew_.ended().wait_within(limits)) return stop();
+  if (!join(limits)) return stop();
   drain();
   return {};
 }
 
 status work_stealing_pool::join(const wait_limits& limits) {
   check_outside("to be joined by another thread than its own workers");
+  crew_.tell_whose_end();
   return crew_.ended().wait_within(limits);
 }
 

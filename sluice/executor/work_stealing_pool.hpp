@@ -52,6 +52,7 @@ namespace sluice {
 
 namespace detail {
 class fork_base;
+class fork_wait;
 }
 
 struct work_stealing_pool_options {
@@ -141,10 +142,11 @@ class work_stealing_pool final : public queued_executor {
   bool run_one(detail::steal_worker& self, first_look first) noexcept;
   void run(detail::steal_worker& self, piece& found) noexcept;
   // Counted as searching. False: the worker is to end.
-  bool search(detail::steal_worker& self, detail::fork_base* child) noexcept;
+  bool search(detail::steal_worker& self, detail::fork_wait* join) noexcept;
   void push_own(detail::steal_worker& self, work& item) noexcept;
   void falls_asleep(detail::steal_worker& self) noexcept;
   void woke_up() noexcept { crew_.unblocks(); }
+  void tell_crew() const noexcept;
   void check_outside(const char* expected) const noexcept;
 
   // For fork.
@@ -155,7 +157,8 @@ class work_stealing_pool final : public queued_executor {
     return true;
   }
   bool fork_from_outside(work& child) noexcept;
-  void help(detail::steal_worker& self, detail::fork_base& child, work* popped) noexcept;
+  void help(detail::steal_worker& self, detail::fork_base& child, work* popped,
+            const call_place& at) noexcept;
 
   detail::steal_crew crew_;
   std::stop_source stop_;

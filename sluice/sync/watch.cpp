@@ -6,6 +6,7 @@
 #include "sluice/base/seam.hpp"
 #include "sluice/base/thread_id.hpp"
 #include "sluice/base/work.hpp"
+#include "sluice/sync/task_step.hpp"
 #include "sluice/sync/waiter.hpp"
 
 namespace sluice::watch {
@@ -21,6 +22,7 @@ constinit atomic<std::uint64_t> generations{1};
 
 constinit thread_local party known_thread{};
 constinit thread_local party acting{};
+constinit thread_local party stepping{};  // the task in whose step the thread is
 
 // What the calling thread has reported of its uses, so that most of them are not reported again.
 struct note {
@@ -75,6 +77,11 @@ party party::current() noexcept {
 acting_as::acting_as(party who) noexcept : before_(std::exchange(acting, who)) {}
 acting_as::~acting_as() {
   acting = before_;
+}
+
+task_step::task_step(party task) noexcept : before_(std::exchange(stepping, task)) {}
+task_step::~task_step() {
+  stepping = before_;
 }
 
 observer* observe(observer* by) noexcept {
@@ -135,6 +142,7 @@ void wait_record::report(const waiter& who, const wait_limits& limits, party by,
   by_ = by;
   if (who.is_thread()) {
     thread_ = party::this_thread();
+    if (by_ == thread_ && stepping) by_ = stepping;
     works_ = this_sleep_observer();
     // They say their names now: whoever looks later has a lock then.
     for (auto* at = works_; at != nullptr; at = at->around()) (void)at->acts_for();

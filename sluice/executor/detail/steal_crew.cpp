@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <mutex>
+#include <source_location>
 #include <utility>
 
 #include "sluice/base/check.hpp"
@@ -66,8 +67,10 @@ void steal_crew::start_thread(steal_worker* again) {
     }
     const auto life = [this, again] {
       again->sleeper = &seam::this_parker();
+      again->party.store(watch::party::this_thread().word(), relaxed);  // nothing hangs on it
+      if (watch::is_on()) [[unlikely]] tell_end_of(*again);
       serve_(*again);
-      leave_for_good();
+      leave_for_good(*again);
     };
     again->thread = make_thread_ ? make_thread_(life) : seam::thread(life);
   } catch (...) {
@@ -359,10 +362,37 @@ bool steal_crew::nobody_joins() const noexcept {
   return joining_.empty() && (watcher_ == nullptr || !watcher_->joining);
 }
 
-void steal_crew::leave_for_good() noexcept {
+namespace {
+
+// The ends of so many are told of: what is known of one object is kept in one place, which a crew
+// of hundreds would fill for others.
+constexpr std::size_t told_workers_max = 128;
+
+}  // namespace
+
+void steal_crew::tell_end_of(const steal_worker& who) const noexcept {
+  const auto party = watch::party::from_word(who.party.load(relaxed));
+  if (!party || who.number > told_workers_max) return;
+  watch::took({.object = &ended_,
+               .type = "sluice::work_stealing_pool",
+               .how = watch::held_as::running,
+               .by = party,
+               .at = std::source_location(),
+               .waited = false});
+}
+
+void steal_crew::tell_whose_end() noexcept {
+  if (!watch::is_on()) [[likely]] return;
+  const std::lock_guard hold(lock_);  // none of them leaves meanwhile
+  for (std::size_t i = 0; i < size(); ++i) tell_end_of(at(i));
+}
+
+void steal_crew::leave_for_good(steal_worker& self) noexcept {
   bool last = false;
   {
     const std::lock_guard hold(lock_);
+    self.party.store(0, relaxed);
+    if (self.number <= told_workers_max) watch::gave(&ended_, watch::party::this_thread());
     last = over_ && live_ == 0;
   }
   if (last) ended_.set();

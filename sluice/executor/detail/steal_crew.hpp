@@ -88,11 +88,14 @@ class steal_crew {
   // After the intake was closed: ends the crew, if it is idle; else it ends when it is.
   void closed() noexcept;
   event& ended() noexcept { return ended_; }
+  // For whoever watches: the end of the crew is a wait for the end of all who are in it.
+  void tell_whose_end() noexcept;
 
   // Every worker that there is or was.
   std::size_t size() const noexcept { return made_.load(acquire); }  // pairs with hire
   steal_worker& at(std::size_t i) const noexcept { return *workers_[i].load(acquire); }
   std::size_t threads() const noexcept { return threads_; }
+  bool is_fixed() const noexcept { return spares_max_ == 0; }
 
   struct headcount {
     std::size_t live = 0;
@@ -111,7 +114,8 @@ class steal_crew {
   static constexpr std::uint32_t quiet_ticks_max = 8;
 
   void start_thread(steal_worker* again);
-  void leave_for_good() noexcept;
+  void tell_end_of(const steal_worker& who) const noexcept;
+  void leave_for_good(steal_worker& self) noexcept;
   void call_one() noexcept;
   void look_once_more() noexcept;
   bool work_is_visible() const noexcept;

@@ -65,6 +65,8 @@ class steal_worker final : public list_hook, public sleep_observer {
   own_count crowded;  // submissions of its own that found the deque full
   own_count helped;   // waits in join for a child that another worker runs
 
+  atomic<std::uint64_t> party{0};  // what whoever watches knows its thread by; 0: it has none
+
   // Protected by the crew's lock.
   bool called = false;   // woken to look for work, or to end
   bool joining = false;  // sleeps in a join

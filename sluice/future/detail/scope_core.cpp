@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "sluice/future/this_task.hpp"
+#include "sluice/sync/task_step.hpp"
 
 namespace sluice::detail {
 
@@ -117,8 +118,11 @@ scope_child& scope_child::make(scope_core& scope, task<>& t) {
 
 void scope_child::begin() noexcept {
   if (scope_.token().stop_requested()) return leave(nullptr);  // freed unrun
-  scope_.child_begins(watch::party::coroutine(outermost()));
   set_context(&scope_.runs_on(), &scope_.token());
+  if (!watch::is_on()) [[likely]] return begin_here();
+  const auto me = watch::party::coroutine(outermost());
+  scope_.child_begins(me);
+  const watch::task_step here(me);  // if it blocks, it is it that waits
   begin_here();
 }
 
@@ -126,6 +130,7 @@ void scope_child::leave(const std::exception_ptr& failure) noexcept {
   scope_core& scope = scope_;
   scope.failed(failure, scope.token());
   scope.child_ends(watch::party::coroutine(outermost()));
+  const watch::task_step over({});  // others may go on here when they hear of it
   delete this;
   scope.child_ended();
 }

@@ -13,6 +13,7 @@
 #include "sluice/future/detail/task_root.hpp"
 #include "sluice/future/future_error.hpp"
 #include "sluice/future/promise.hpp"
+#include "sluice/sync/task_step.hpp"
 
 namespace sluice::detail {
 
@@ -54,10 +55,15 @@ class spawned_task final : public task_root<T>, public launched {
       return leave(settled<T>(std::make_exception_ptr(
           future_error(future_error::cancelled, "before it began"))));
     }
-    if (watch::is_on()) [[unlikely]] {
-      promise_.made_by(watch::party::coroutine(this->outermost()));
-    }
     this->set_context(&on_, &token_);
+    if (watch::is_on()) [[unlikely]] return begin_watched();
+    this->begin_here();
+  }
+  void begin_watched() noexcept {
+    const auto me = watch::party::coroutine(this->outermost());
+    promise_.made_by(me);
+    if (scope_ != nullptr) scope_->child_begins(me);
+    const watch::task_step here(me);  // if it blocks, it is it that waits
     this->begin_here();
   }
   void drop() noexcept override { leave(settled<T>(why_dropped())); }
@@ -66,7 +72,11 @@ class spawned_task final : public task_root<T>, public launched {
   void leave(settled<T> result) noexcept {
     promise<T> to = std::move(promise_);
     scope_core* const scope = scope_;
-    if (scope != nullptr && !was_stopped()) scope->failed(result.error(), token_);
+    if (scope != nullptr) {
+      if (!was_stopped()) scope->failed(result.error(), token_);
+      scope->child_ends(watch::party::coroutine(this->outermost()));
+    }
+    const watch::task_step over({});  // others may go on here when they hear of it
     delete this;
     set_result(to, result);
     if (scope != nullptr) scope->child_ended();
