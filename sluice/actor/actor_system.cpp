@@ -67,6 +67,7 @@ task<status> end_within(detail::cell_ptr who, wait_limits limits, future<actor_e
 future<actor_end> detail::address::ended() const {
   end_promise p;
   future<actor_end> f = p.to().get_future();
+  if (watch::is_on()) [[unlikely]] p.to().made_by(cell_of().as_party());
   std::stop_token given_up = p.to().stop_token();
   watch_end(cell_of(), [p = std::move(p)](const actor_end& e) mutable { p.to().set_value(e); },
             {.life = std::move(given_up)});

@@ -8,6 +8,7 @@
 #include "sluice/actor/letting_others_in.hpp"
 #include "sluice/future/task_combinators.hpp"
 #include "sluice/inspect/format.hpp"
+#include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
@@ -293,6 +294,65 @@ TEST_F(actors_test, WhomAWaitHoldsUpIsNamedByTheWaitAndNotByALook) {
   const auto wait = the_wait_of("inner");
   ASSERT_EQ(wait.holds_up.size(), 2U);
   EXPECT_EQ(wait.holds_up[1].text(), "actor 1 (outer)");
+}
+
+// Nor does one of them keep the place of another that does.
+TEST_F(actors_test, ThatHaveEndedTakeFromNoQueue) {
+  bounded_queue<int> rows({.capacity = 1, .name = "rows"});
+  ASSERT_TRUE(rows.push(0));
+  const ending at_the_end{*this};
+  std::vector<ref<doer>> all;  // somebody may still have their addresses
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    event pushed;
+    party("ann", [&] {
+      EXPECT_TRUE(rows.push(1));
+      pushed.set();
+    });
+    EXPECT_TRUE(the_wait_on(&rows).on[0].servers.empty());
+    const auto x = all.emplace_back(hire("x"));
+    event go;
+    have(x, [&] {
+      EXPECT_TRUE(rows.pop());
+      go.wait();
+    });
+    pushed.wait();
+    party("bob", [&] { (void)rows.push(2, token()); });
+    const auto wait = the_wait_on(&rows);
+    EXPECT_EQ(wait.on[0].by, watch::served_by::takers);
+    ASSERT_EQ(wait.on[0].servers.size(), 1U);
+    EXPECT_EQ(wait.on[0].servers[0].who.name, "x");
+    stop_.request_stop();
+    threads_.clear();
+    stop_ = std::stop_source();
+    go.set();
+    x.stop();
+    (void)x.ended().get();
+  }
+}
+
+// As long as an actor is stuck it does not end.
+TEST_F(actors_test, AnEndIsAWaitForTheActor) {
+  event go(named("go"));
+  const auto x = hire("x");
+  const ending at_the_end{*this};
+  have(x, [&] { go.wait(); });
+  until_waited_for(&go);
+  party("ann", [&] { (void)x.ended().get(token()); });
+  const auto wait = [&] {
+    std::vector<inspect::wait_info> found;
+    eventually([&] {
+      found = inspect::waits();
+      std::erase_if(found, [](const auto& w) { return w.who.name != "ann"; });
+      return found.size() == 1;
+    });
+    return found.front();
+  }();
+  ASSERT_EQ(wait.on.size(), 1U);
+  EXPECT_EQ(wait.on[0].text(), "actor x");
+  ASSERT_EQ(wait.on[0].servers.size(), 1U);
+  EXPECT_EQ(wait.on[0].servers[0].who.name, "x");
+  go.set();
 }
 
 }  // namespace

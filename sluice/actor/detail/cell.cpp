@@ -114,10 +114,16 @@ watch::party cell::acting_party() const noexcept {
 
 void cell::tell_name(watch::party who) const noexcept {
   try {
-    watch::set_name(who, name(), on_);
+    watch::set_name(who, name(), is_over() ? nullptr : on_);
     has_told_name_.store(true, relaxed);
   } catch (const std::bad_alloc&) {  // it is known by its number
   }
+}
+
+// Its name stays while somebody could ask for it, but it runs nowhere any more.
+void cell::tell_over() const noexcept {
+  if (has_told_name_.load(relaxed)) [[unlikely]]
+    tell_name(watch::party::actor(id_, system_.number()));
 }
 
 std::size_t cell::queued() const noexcept {

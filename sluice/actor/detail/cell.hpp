@@ -249,6 +249,7 @@ class cell : public work, private child_hook {
   void lock_for_send() noexcept;
   void be_less_patient() noexcept;
   void tell_name(watch::party who) const noexcept;
+  void tell_over() const noexcept;
   offered offer(envelope& e) noexcept;
   offered offer_when_full(envelope& e) noexcept;
   void note_sent(envelope& e) const noexcept;

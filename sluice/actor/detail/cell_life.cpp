@@ -316,6 +316,7 @@ void cell::finish() noexcept {
     const std::lock_guard hold(guard_);
     over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
   }
+  tell_over();
   // Nobody adds to it any more. They see that it is over.
   while (!control_.empty()) control_.pop_front().run();
   mode_ = mode::over;
