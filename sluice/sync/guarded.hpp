@@ -93,12 +93,12 @@ class guarded {
   template <class... Args>
     requires(sizeof...(Args) > 0 && std::constructible_from<T, Args...>)
   explicit guarded(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...) {}
-  // With a name for its lock.
+  // With a name for its lock, and for the waits for a change.
   template <class... Args>
     requires std::constructible_from<T, Args...>
   explicit guarded(named as, Args&&... args)
     requires std::constructible_from<Lock, named>
-      : lock_(as), value_(std::forward<Args>(args)...) {}
+      : lock_(as), signal_(as), value_(std::forward<Args>(args)...) {}
   guarded(const guarded&) = delete;
   guarded& operator=(const guarded&) = delete;
 

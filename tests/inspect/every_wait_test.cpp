@@ -13,7 +13,7 @@
 #include "sluice/actor/actor_registry.hpp"
 #include "sluice/actor/keyed_actors.hpp"
 #include "sluice/channel/select.hpp"
-#include "sluice/executor/manual_executor.hpp"
+#include "sluice/executor/fork.hpp"
 #include "sluice/executor/router.hpp"
 #include "sluice/executor/strand.hpp"
 #include "sluice/executor/thread_pool.hpp"
@@ -21,11 +21,16 @@
 #include "sluice/flow/batcher.hpp"
 #include "sluice/flow/bulkhead.hpp"
 #include "sluice/flow/keyed_rate_limiter.hpp"
+#include "sluice/flow/pipeline.hpp"
 #include "sluice/flow/rate_limiter.hpp"
 #include "sluice/future/promise.hpp"
+#include "sluice/future/scope.hpp"
 #include "sluice/future/shared_future.hpp"
 #include "sluice/future/sync_wait.hpp"
+#include "sluice/future/task_combinators.hpp"
 #include "sluice/future/timers.hpp"
+#include "sluice/future/when_all.hpp"
+#include "sluice/future/when_any.hpp"
 #include "sluice/inspect/format.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/queue/delay_queue.hpp"
@@ -35,12 +40,13 @@
 #include "sluice/sync/condition.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/fair_mutex.hpp"
+#include "sluice/sync/guarded.hpp"
 #include "sluice/sync/latch.hpp"
 #include "sluice/sync/lazy.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/shared_mutex.hpp"
-#include "tests/inspect/acting.hpp"
+#include "tests/inspect/listing.hpp"
 
 namespace sluice::testing {
 namespace {
@@ -55,24 +61,7 @@ class guest : public actor<guest, greeting> {
   bool may_rest() const { return false; }
 };
 
-class every_wait_test : public acting_fixture {
- protected:
-  // Calls it on a thread of its own, until a wait for this is listed, and stops it.
-  static void lists(const std::string& what, const std::function<void(std::stop_token)>& call) {
-    SCOPED_TRACE(what);
-    std::stop_source stop;
-    std::jthread waits([&] { call(stop.get_token()); });
-    const auto is_it = [&](const inspect::wait_info& w) {
-      return std::ranges::any_of(w.on, [&](const auto& o) { return o.text().starts_with(what); });
-    };
-    std::vector<inspect::wait_info> all;
-    eventually([&] { return std::ranges::any_of(all = inspect::waits(), is_it); }, what.c_str());
-    for (const auto& w : all) {
-      for (const auto& o : w.on) EXPECT_NE(o.type, "something") << inspect::to_text(all);
-    }
-    stop.request_stop();
-  }
-};
+using every_wait_test = listing_fixture;
 
 TEST_F(every_wait_test, OfLocksAndSignals) {
   mutex m(named("ledger"));
@@ -131,6 +120,84 @@ TEST_F(every_wait_test, ForAValueThatAnotherMakes) {
   });
 }
 
+TEST_F(every_wait_test, ForAGuardedValue) {
+  guarded<int> balance(named("balance"), 0);
+  const ending at_the_end{*this};
+  {
+    const auto held = balance.lock();
+    lists("mutex balance", [&](auto stop) { EXPECT_FALSE(balance.lock(stop)); });
+  }
+  lists("condition balance", [&](auto stop) {
+    auto access = balance.lock();
+    EXPECT_FALSE(access.wait_within(stop, [](int now) { return now > 0; }));
+  });
+}
+
+TEST_F(every_wait_test, ForSeveralFutures) {
+  promise<int> p;
+  promise<int> q;
+  auto all = when_all(p.get_future(), q.get_future());
+  promise<int> r;
+  promise<int> s;
+  auto any = when_any(r.get_future(), s.get_future());
+  const ending at_the_end{*this};
+  lists("future ", [&](auto stop) { EXPECT_FALSE(all.get(stop)); });
+  lists("future ", [&](auto stop) { EXPECT_FALSE(any.get(stop)); });
+}
+
+TEST_F(every_wait_test, OfEachOfSeveralTasks) {
+  event ready(named("ready"));
+  event done(named("done"));
+  const ending at_the_end{*this};
+  const auto until = [](event& e, std::stop_token stop) -> task<> {
+    (void)co_await e.async_wait(std::move(stop));
+  };
+  for (const char* what : {"event ready", "event done"}) {
+    lists_awaited(what, [&](auto stop) { return when_all(until(ready, stop), until(done, stop)); });
+    lists_awaited(what, [&](auto stop) { return when_any(until(ready, stop), until(done, stop)); });
+  }
+}
+
+TEST_F(every_wait_test, ForTheEndOfWhatWasStarted) {
+  event go;
+  const ending at_the_end{*this};
+  lists("scope ", [&](auto stop) {
+    sync_scope(pool_, [&](scope& s) { s.start([&] { (void)go.wait(stop); }); });
+  });
+  lists("semaphore ", [&](auto stop) {
+    scope s(pool_, scope_options(1));
+    s.start([&] { (void)go.wait(stop); });
+    auto another = [&]() -> task<> { co_return; }();
+    EXPECT_FALSE(s.start_within(another, stop));
+    s.join();
+  });
+  lists("fork ", [&](auto stop) { fork(pool_, [&] { (void)go.wait(stop); }).join(); });
+  lists("event actors", [&](auto stop) { EXPECT_FALSE(system_.join(stop)); });
+}
+
+TEST_F(every_wait_test, OfAPipeline) {
+  event begun;
+  event go;
+  thread_pool two({.core = 2, .capacity = 10, .name = "two"});
+  auto line = pipeline<int>::on(two)
+                  .stage("decode", [](int n) { return n; }, {.capacity = 1})
+                  .sink("store",
+                        [&](int) {
+                          begun.set();
+                          go.wait();
+                        },
+                        {.capacity = 1});
+  const ending at_the_end{*this};
+  ASSERT_TRUE(line.push(1));
+  begun.wait();
+  // One more in each queue, and one between them.
+  for (int n = 2; n <= 4; ++n) ASSERT_TRUE(line.push(n));
+  lists("bounded_queue decode", [&](auto stop) { EXPECT_FALSE(line.push(5, stop)); });
+  lists("bounded_queue store", [&](auto) {});
+  lists("event decode..store", [&](auto stop) { EXPECT_FALSE(line.join_within(stop)); });
+  go.set();
+}
+
 TEST_F(every_wait_test, OfQueuesAndChannels) {
   bounded_queue<int> emails({.capacity = 1, .name = "emails"});
   spsc_ring<int> ring({.capacity = 1, .name = "ring"});
@@ -172,7 +239,7 @@ TEST_F(every_wait_test, OfExecutors) {
   lists("thread_pool disk", [&](auto stop) { EXPECT_FALSE(disk.submit([] {}, stop)); });
   lists("event disk", [&](auto stop) { EXPECT_FALSE(disk.join(stop)); });
   lists("strand account", [&](auto stop) { EXPECT_FALSE(account.submit([] {}, stop)); });
-  lists("strand ", [&](auto stop) { EXPECT_FALSE(account.join(stop)); });
+  lists("strand account", [&](auto stop) { EXPECT_FALSE(account.join(stop)); });
   lists("event many", [&](auto stop) { EXPECT_FALSE(many.join(stop)); });
   go.set();
 }
@@ -217,6 +284,7 @@ TEST_F(every_wait_test, OfActors) {
   until_waited_for(&go);
   lists("actor store", [&](auto stop) { EXPECT_FALSE(store.ask(riddle{}).get(stop)); });
   lists("actor store", [&](auto stop) { EXPECT_FALSE(store.send(act{[] {}}, stop)); });
+  lists("actor store", [&](auto stop) { EXPECT_FALSE(store.ended().get(stop)); });
   lists("actor_registry staff",
         [&](auto stop) { EXPECT_FALSE(staff.wait_for<doer>("nobody", stop)); });
   ASSERT_TRUE(guests.of("first").send(greeting{}));

@@ -38,6 +38,7 @@ system_core::system_core(executor& on, actor_system_options o)
       is_told_of_sends_(options_.observer != nullptr || options_.on_dead_letter),
       clock_(options_.time != nullptr ? options_.time : &real_clock()),
       number_(systems.fetch_add(1, relaxed) & 0xffff) {
+  if (!options_.name.empty()) watch::set_name(&ended_, options_.name);
   auto* const root = new root_cell(*this);
   root_ = root;
   root->begin();

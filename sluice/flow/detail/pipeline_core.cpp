@@ -94,6 +94,7 @@ pipeline_core::~pipeline_core() {
 }
 
 void pipeline_core::start() {
+  watch::set_name(&ended_, stages_.front()->name() + ".." + stages_.back()->name());
   // All are made before the first begins: when there is no memory for one, nothing runs yet that
   // would have to be ended.
   std::vector<stage_worker> made;

@@ -22,6 +22,9 @@ namespace sluice::detail {
 // that where nobody waits, a release pays for one look at plain memory.
 class change_signal {
  public:
+  change_signal() = default;
+  explicit change_signal(named as) : condition_(as) {}
+
   // With the lock held: once it is released, the guarded may be gone.
   void changed() noexcept {
     if (waiting_ != 0) condition_.notify_all();
