@@ -21,9 +21,10 @@
 // that allocates when it sees an order of locks for the first time, inside of a lock call that
 // cannot fail, so that there the end of memory is the end of the process. Looking allocates what it
 // returns.
-// Limits: tables of fixed size hold 2048 holds, 512 queues and 1024 contended objects. These are
-// totals: they are spread over 32 parts by address, of which one may be full before the others. Of
-// thread_pools that cannot grow 8192 threads are known, in 8 parts.
+// Limits: tables of fixed size hold 2048 locks and permits that are held, 8192 runners whose end is
+// waited for, 512 queues and 1024 contended objects. These are totals: they are spread over 32
+// parts by address, of which one may be full before the others: all children of one scope are in
+// one part. Of pools that cannot grow 8192 threads are known, in 8 parts.
 // What is beyond is counted in `left_out()` and not shown; of contended objects the one that was
 // waited for least makes room. A coroutine is shown by the outermost task that awaits it. What a
 // handler of an actor waits for and takes is put down to the actor, whether it blocks or is
@@ -61,7 +62,9 @@ struct options {
   // Called by the thread that took the second lock, which it holds: it must take no lock of the
   // program. Without it, a line on standard error.
   std::function<void(const lock_inversion&)> on_inversion{};
-  clock* time = nullptr;  // null: the real clock
+  // Null: the real clock. Another is asked at every wait, and by those who began theirs before
+  // inspect was turned off and end it after: it must live until none of these is left.
+  clock* time = nullptr;
 };
 
 // Inspect is on while one of these lives: one at a time.
@@ -144,7 +147,7 @@ struct contention_info {
 
 // Those with the longest time waited in all first. An actor is one, for those who wait for room in
 // its mailbox and for its answers. What is gone is not among them, but for futures, which do not
-// say so.
+// say so. A fork is gone when it was joined.
 std::vector<contention_info> contention();
 
 // A lock, or permits, that somebody has right now.

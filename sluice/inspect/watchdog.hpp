@@ -21,7 +21,9 @@
 // `deadlock_action::abort` ends the process after the report of a deadlock that is certain
 // (`deadlock::is_certain`): one through a queue, a channel or an ask, or one that can end by
 // itself, is reported and no more. Destroying it ends the thread. Cost: a look takes time with the
-// number of waits and holds, once a `period`. Limits: one watchdog at a time prints on a signal.
+// number of waits and holds, once a `period`. Limits: one watchdog at a time prints on a signal;
+// the clock must outlive the watchdog and, if that turned inspect on, what is said of it in
+// `inspect::options::time` holds for it as well.
 //
 //     inspect::watchdog dog({.held_after = 2s, .print_on_signal = SIGUSR1});
 //     const auto mail = dog.watch(emails);                 // a queue or an executor
