@@ -312,6 +312,23 @@ TEST_F(inspect_test, WhoNotifiesWithTheLockHeldPaysForNobody) {
   EXPECT_EQ(me.paid, 0);
 }
 
+// The end of a queue has all say again what they use; that must not outlast inspect.
+TEST(inspect_switch_test, StaysOffWhenAQueueGoesWhileItIsTurnedOff) {
+  std::jthread queues_go([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      bounded_queue<int> q(1);
+      EXPECT_TRUE(q.push(1));
+      EXPECT_TRUE(q.pop());
+    }
+  });
+  for (int round = 0; round < 500; ++round) {
+    { const inspect::enabled on({.lock_order = false}); }
+    ASSERT_FALSE(inspect::is_on()) << round;
+    const auto again = std::chrono::steady_clock::now() + 10us;
+    while (std::chrono::steady_clock::now() < again) ASSERT_FALSE(inspect::is_on()) << round;
+  }
+}
+
 // As it is for a thread: to be notified is one wait, to get the lock back another.
 TEST(inspect_condition_test, ACoroutineThatWantsItsLockBackIsInAWaitOfItsOwn) {
   manual_clock time;

@@ -4,6 +4,7 @@
 // addresses of the heap are the same in every process.
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
+#include "sluice/sync/watch.hpp"
 
 namespace sluice::sim {
 namespace {
@@ -97,6 +99,26 @@ void a_chain_of_futures_is_made_while_it_is_looked_at() {
   check(inspect::waits().empty(), "nobody to wait at the end");
 }
 
+// Hears of everything, and keeps nothing.
+class deaf final : public watch::observer {
+ public:
+  void waits(watch::wait_record&) noexcept override {}
+  void waits_no_more(watch::wait_record&) noexcept override {}
+  void took(const watch::hold&) noexcept override {}
+  void gave(const void*, watch::party, std::int64_t) noexcept override {}
+  void used(const void*, watch::side, watch::party) noexcept override {}
+  void gone(const void*) noexcept override {}
+};
+
+void it_starts_over_while_it_is_turned_off() {
+  static deaf watcher;  // never destroyed
+  watch::observe(&watcher);
+  std::jthread goes([] { watch::start_over(); });
+  watch::observe(nullptr);
+  goes.join();
+  check(!watch::is_on(), "to be off when it was turned off");
+}
+
 [[maybe_unused]] const bool added = [] {
   const auto random = [](const std::string& claim, void (*body)()) {
     add({.name = "inspect: " + claim, .how = {.schedules = 3'000}, .body = body});
@@ -109,6 +131,7 @@ void a_chain_of_futures_is_made_while_it_is_looked_at() {
   every("a coroutine is resumed while it is looked at",
         &a_coroutine_is_resumed_while_it_is_looked_at);
   every("a lock is given back while it is looked at", &a_lock_is_given_back_while_it_is_looked_at);
+  every("it starts over while it is turned off", &it_starts_over_while_it_is_turned_off);
   random("a chain of futures is made while it is looked at",
          &a_chain_of_futures_is_made_while_it_is_looked_at);
   random("a queue goes while it is looked at", &a_queue_goes_while_it_is_looked_at);
