@@ -97,8 +97,8 @@ TEST_F(FaktoryHello, OneThatGoesBeforeItsPasswordIsHashedIsNobody) {
 TEST_F(FaktoryHello, WhenTooManyPasswordsWaitToBeHashedTheRestAreTurnedAway) {
   wire_options.password = "secret";
   wire_options.hash_iterations = 1;
-  sluice::event go_on;
-  (void)all().hashing.get().submit([&] { go_on.wait(); });
+  const auto go_on = std::make_shared<sluice::event>();  // the pool outlives the test
+  (void)all().hashing.get().submit([go_on] { go_on->wait(); });
   sluice::testing::eventually([&] { return all().hashing.get().stats().active == 1; });
   for (std::size_t i = 0; i < faktory::hashes_waiting_max; ++i) {
     auto& s = connect();
@@ -111,7 +111,7 @@ TEST_F(FaktoryHello, WhenTooManyPasswordsWaitToBeHashedTheRestAreTurnedAway) {
   s.send(hello_with(std::string(64, 'a')));
   EXPECT_EQ(s.wire().take(), "-ERR too many say HELLO at once, try again later\r\n");
   EXPECT_TRUE(s.wire().is_ended());
-  go_on.set();
+  go_on->set();
 }
 
 TEST_F(FaktoryHello, EveryConnectionHasASaltOfItsOwn) {
