@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -151,9 +152,22 @@ bool program::terminal_is_raw() const {
   return (now.c_lflag & (ICANON | ECHO)) == 0;
 }
 
+// A terminal takes little that nobody reads, and who draws on one that is full waits: it is read
+// meanwhile.
+bool program::wait_for_end(std::string& shown) const {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  std::array<pollfd, 2> files = {pollfd{handle_, POLLIN, 0}, pollfd{terminal_, POLLIN, 0}};
+  while (std::chrono::steady_clock::now() < give_up) {
+    ::poll(files.data(), files.size(), patience_ms);
+    if (files[0].revents != 0) return true;
+    if (terminal_ >= 0) shown += out();
+  }
+  return false;
+}
+
 ended program::wait() {
-  pollfd file{handle_, POLLIN, 0};
-  if (::poll(&file, 1, patience_ms) != 1) {
+  std::string shown;  // on its terminal
+  if (!wait_for_end(shown)) {
     ADD_FAILURE() << "it does not end; it said:\n" << err();
     ::kill(pid_, SIGKILL);
   }
@@ -161,7 +175,7 @@ ended program::wait() {
   EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
   pid_ = 0;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return {code, out(), err()};
+  return {code, shown + out(), err()};
 }
 
 ended run_sluice(const std::vector<std::string>& words, const start_options& o) {

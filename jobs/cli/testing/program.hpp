@@ -59,6 +59,8 @@ class program {
   bool terminal_is_raw() const;  // keys come one by one, and are not shown
 
  private:
+  bool wait_for_end(std::string& shown) const;
+
   temporary_folder folder_;
   pid_t pid_ = 0;
   int handle_ = -1;    // a pidfd: readable when it has ended
