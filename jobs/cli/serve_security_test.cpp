@@ -78,15 +78,16 @@ TEST_F(ServeSecurity, LoadsTokensAgainWhileItServes) {
   client nobody = client::open({.url = server.url()}).value();
   EXPECT_TRUE(nobody.queues());
   const auto made = make_token({role::read});
+  const std::string loaded = "from=SIGHUP act=\"reload tokens\" outcome=ok";  // not by itself
   server.itself().signal(SIGHUP);
-  wait_for(server, "loaded again what=tokens");
+  wait_for(server, loaded);
   EXPECT_EQ(nobody.queues().error().code, error_code::unauthenticated);
   client somebody = client::open({.url = server.url(), .token = made.text}).value();
   EXPECT_TRUE(somebody.queues());
   ASSERT_TRUE(change_tokens(token_file_in(folder_.file("data")),
                             [&](token_set& all) { return all.remove(made.what.id); }));
   server.itself().signal(SIGHUP);
-  wait_for(server, "loaded again what=tokens", 2);
+  wait_for(server, loaded, 2);
   EXPECT_EQ(somebody.queues().error().code, error_code::unauthenticated);
   EXPECT_EQ(nobody.queues().error().code, error_code::unauthenticated)
       << "it does not open up when the last token is gone";
@@ -188,9 +189,8 @@ TEST_F(ServeSecurity, ShowsWhatIsEffectiveAndStartsNothing) {
 }
 
 TEST_F(ServeSecurity, TakesItsLimitsFromItsFile) {
-  const std::string file = make_file(
-      folder_, "c.toml",
-      "[http]\nmax_body = '1KB'\nmax_head = '1KB'\nhead_time = '50ms'\nidle_time = '50ms'\n");
+  const std::string file =
+      make_file(folder_, "c.toml", "[http]\nmax_body = '1KB'\nmax_head = '1KB'\n");
   server_program server(folder_, {"--config", file});
   wire large(port_of(server));
   large.request("POST", "/v1/jobs", "{\"kind\":\"" + std::string(2000, 'k') + "\"}");
@@ -201,9 +201,19 @@ TEST_F(ServeSecurity, TakesItsLimitsFromItsFile) {
   wire head(port_of(server));
   head.request("GET", "/healthz", "", "X: " + std::string(2000, 'x') + "\r\n");
   EXPECT_EQ(head.receive().status, 431);
-  wire slow(port_of(server));
-  slow.send("GET /hea");
-  EXPECT_EQ(slow.receive().status, 408);
+}
+
+TEST_F(ServeSecurity, TakesTheTimesOfClientsFromItsFile) {
+  // Not both in one: a client that is slow would be idle before it begins.
+  const std::string file = make_file(folder_, "c.toml", "[http]\nhead_time = '50ms'\n");
+  {
+    server_program server(folder_, {"--config", file});
+    wire slow(port_of(server));
+    slow.send("GET /hea");
+    EXPECT_EQ(slow.receive().status, 408);
+  }
+  make_file(folder_, "c.toml", "[http]\nidle_time = '50ms'\n");
+  server_program server(folder_, {"--config", file});
   wire idle(port_of(server));
   EXPECT_TRUE(idle.ends());
 }
@@ -294,36 +304,55 @@ TEST_F(ServeSecurity, WritesNoSecretDown) {
   EXPECT_NE(end.err.find("tokens that are not known"), std::string::npos) << end.err;
 }
 
+// The socket of systemd, to which a service tells how it is doing.
+class systemd_socket {
+ public:
+  explicit systemd_socket(const std::string& name)
+      : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un here{};
+    here.sun_family = AF_UNIX;
+    std::memcpy(here.sun_path, name.c_str(), name.size());
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
+    const timeval patience{60, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  ~systemd_socket() { ::close(socket_); }
+  systemd_socket(const systemd_socket&) = delete;
+  systemd_socket& operator=(const systemd_socket&) = delete;
+
+  std::string heard() const {
+    char text[512];
+    const auto n = ::recv(socket_, text, sizeof text, 0);
+    return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "nothing";
+  }
+
+ private:
+  int socket_;
+};
+
 TEST_F(ServeSecurity, TellsSystemdHowItIsDoing) {
   const std::string name = folder_.file("notify");
-  const int systemd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_un here{};
-  here.sun_family = AF_UNIX;
-  std::memcpy(here.sun_path, name.c_str(), name.size());
-  ASSERT_EQ(::bind(systemd, reinterpret_cast<const sockaddr*>(&here), sizeof here), 0);
-  const timeval patience{20, 0};
-  ::setsockopt(systemd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  const auto heard = [&] {
-    char text[512];
-    const auto n = ::recv(systemd, text, sizeof text, 0);
-    return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "nothing";
-  };
-  const auto heard_but_alive = [&] {
-    std::string text = heard();
-    while (text == "WATCHDOG=1\n") text = heard();
-    return text;
-  };
+  const systemd_socket systemd(name);
+  server_program server(folder_, {}, {.environment = {"NOTIFY_SOCKET=" + name}});
+  EXPECT_EQ(systemd.heard(), "READY=1\nSTATUS=listening on " + server.url() + "\n");
+  server.itself().signal(SIGHUP);
+  EXPECT_TRUE(systemd.heard().starts_with("RELOADING=1\n"));
+  EXPECT_TRUE(systemd.heard().starts_with("READY=1\n"));
+  server.itself().signal(SIGTERM);
+  EXPECT_TRUE(systemd.heard().starts_with("STOPPING=1\n"));
+  EXPECT_EQ(server.itself().wait().code, 0);
+}
+
+// In a test of its own: the socket holds few messages, and these come all the time.
+TEST_F(ServeSecurity, TellsSystemdThatItIsAlive) {
+  const std::string name = folder_.file("notify");
+  const systemd_socket systemd(name);
   server_program server(folder_, {},
                         {.environment = {"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=20000"}});
-  EXPECT_EQ(heard(), "READY=1\nSTATUS=listening on " + server.url() + "\n");
-  EXPECT_EQ(heard(), "WATCHDOG=1\n");
-  server.itself().signal(SIGHUP);
-  EXPECT_TRUE(heard_but_alive().starts_with("RELOADING=1\n"));
-  EXPECT_TRUE(heard_but_alive().starts_with("READY=1\n"));
-  server.itself().signal(SIGTERM);
-  EXPECT_TRUE(heard_but_alive().starts_with("STOPPING=1\n"));
-  EXPECT_EQ(server.itself().wait().code, 0);
-  ::close(systemd);
+  EXPECT_TRUE(systemd.heard().starts_with("READY=1\n"));
+  EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
+  EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
+  EXPECT_EQ(server.stop().code, 0);
 }
 
 }  // namespace
