@@ -113,7 +113,6 @@ class life {
     random chance(1);
     const deadline patience = deadline::after(60s);
     while (!gone_ && !patience.passed()) {
-      (void)work_once(chance, 100ms);
       const auto queues = client_->queues();
       std::uint64_t left = queues ? 0 : 1;
       for (const jobs::queue_info& q : queues ? *queues : std::vector<jobs::queue_info>{}) {
@@ -121,6 +120,9 @@ class life {
         left += q.counts.unfinished() - (q.name == "callbacks" ? q.counts.held : 0);
       }
       if (left == 0) return true;
+      // Long enough for a server that stands still: who gives up before the answer comes leaves its
+      // jobs leased, for as long as this waits in all.
+      (void)work_once(chance, 10s);
     }
     return false;
   }
