@@ -55,7 +55,11 @@ class exploration {
     r.seed = options_.seed;
     for (;;) {
       if (options_.schedules != 0 && r.schedules == options_.schedules) break;
-      if (options_.time_max.count() > 0 && detail::real_now() - began >= options_.time_max) break;
+      // One at least: a search that has tried nothing would be taken for one that has passed.
+      if (options_.time_max.count() > 0 && r.schedules > 0 &&
+          detail::real_now() - began >= options_.time_max) {
+        break;
+      }
       if (options_.how == search::replay && r.schedules == 1) break;
       if (!recorded.begin()) break;
       auto ended = run(recorded, false);

@@ -82,7 +82,7 @@ struct options {
   bool early_timeouts = true;        // time may pass although threads could run
   bool leaks = true;
   std::string trace{};                    // of replay
-  std::chrono::milliseconds time_max{0};  // 0: none
+  std::chrono::milliseconds time_max{0};  // 0: none; one schedule is run in any case
   // How long a schedule that failed is made shorter, in real time; 0: it is shown as it is.
   std::chrono::milliseconds minimize_max{20'000};
   // Asked after each schedule, as by GoogleTest's macro: what else failed in it, in its first line
