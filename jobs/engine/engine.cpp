@@ -208,6 +208,14 @@ future<result<job>> engine::cancel(job_id id) {
   });
 }
 
+future<result<job>> engine::kill(job_id id, failure why) {
+  detail::core::cut_to_limits(why);
+  return impl_->ask_store(result<job>(over()), [it = impl_.get(), id, why = std::move(why)](
+                                                   promise<result<job>> to) mutable {
+    it->kill(id, std::move(why), std::move(to));
+  });
+}
+
 future<result<job>> engine::retry(job_id id) {
   return impl_->ask_store(result<job>(over()), [it = impl_.get(), id](promise<result<job>> to) {
     it->retry(id, std::move(to));

@@ -138,6 +138,10 @@ class engine {
   // Running: its worker hears of it at its next extend, and its end is `cancelled` whatever the
   // worker then says. Ended already: wrong_state.
   future<result<job>> cancel(job_id id);
+  // Ends a job that nobody has taken: it is dead, with `why` as its last error, and no attempt is
+  // counted. No limit or pause of its queue keeps it back, and it is kept as the dead of its queue
+  // are, even if the job itself is not to be kept. Running, or ended already: wrong_state.
+  future<result<job>> kill(job_id id, failure why);
   // The job of a queue that is next: to be taken (ready), to become ready (scheduled; those that
   // retry count as such), or, of the dead, the one that was pushed first. not_found: there is none.
   future<result<job>> peek(std::string queue, job_state state);

@@ -224,7 +224,7 @@ void engine::impl::batch_step(std::shared_ptr<batch_change> b) {
     if (core_.is_busy(j.id) || (l != nullptr && l->is_ending)) {
       must_look_again = true;
     } else if (b->act == batch_act::cancel && !jobs::has_ended(j.state)) {
-      stage_cancel(std::move(j), l, counted);
+      stage_end(std::move(j), l, {job_state::cancelled, {}}, counted);
     } else if (b->act == batch_act::retry && l == nullptr &&
                (j.state == job_state::dead || j.state == job_state::cancelled)) {
       stage_retry(std::move(j), counted);

@@ -65,6 +65,7 @@ class core {
   void log(lease_ref ref, std::vector<std::string> lines, promise<void_result> to, answers& out);
   void ack(lease_ref ref, std::optional<payload> value, ack_reply to, answers& out);
   void fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out);
+  static void cut_to_limits(failure& why);
   // Not null: this job's args are not in memory, so the caller reads it and calls publish_again,
   // or, when it cannot be read, read_again.
   job_ptr release(lease_ref ref, give_back how, ack_reply& to, answers& out);

@@ -489,10 +489,14 @@ void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answer
   end_lease(l, std::move(end), std::move(c));
 }
 
-void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out) {
+void core::cut_to_limits(failure& why) {
   cut(why.type, limits::kind_bytes_max);
   cut(why.message, limits::error_message_bytes_max);
   cut(why.backtrace, limits::backtrace_bytes_max);
+}
+
+void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, answers& out) {
+  cut_to_limits(why);
   const std::uint64_t bytes = why.type.size() + why.message.size() + why.backtrace.size();
   if (auto no = refuse_said(bytes, ref.job)) {
     return out.add(std::move(to), result<fail_receipt>(*std::move(no)));

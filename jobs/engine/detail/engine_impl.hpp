@@ -90,6 +90,7 @@ class engine::impl {
 
   // On the committer.
   void cancel(job_id id, promise<result<job>> to);
+  void kill(job_id id, failure why, promise<result<job>> to);
   void retry(job_id id, promise<result<job>> to);
   void remove(job_id id, promise<void_result> to);
   void wait(job_id id, promise<result<job>> to, wait_limits limits);
@@ -148,7 +149,13 @@ class engine::impl {
   // of it is on its way.
   template <class T, class What>
   void with_job(job_id id, promise<result<T>> to, What what);
-  void stage_cancel(job j, detail::lease_state* l, when_changed told);
+  struct ending {
+    job_state state = job_state::cancelled;  // or dead
+    std::optional<attempt_error> why{};      // of one that is dead
+  };
+  void stage_end(job j, detail::lease_state* l, ending as, when_changed told);
+  void ended_without_worker(const job& j, detail::answers& then);
+  milliseconds keep_after(const detail::queue_state& q, const job_spec& spec, job_state as) const;
   void stage_retry(job j, when_changed told);
   void stage_ready(job j, when_changed told);
   void find_pages(std::shared_ptr<batch_change> b);

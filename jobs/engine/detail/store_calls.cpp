@@ -98,24 +98,53 @@ void engine::impl::cancel(job_id id, promise<result<job>> to) {
                          result<job>(wrong_state(
                              j, "has ended already: it is " + std::string(to_string(j.state)))));
         }
-        stage_cancel(j, l,
-                     [answer = std::move(answer)](result<job> how, detail::answers& then) mutable {
-                       then.add(std::move(answer), std::move(how));
-                     });
+        stage_end(j, l, {job_state::cancelled, {}},
+                  [answer = std::move(answer)](result<job> how, detail::answers& then) mutable {
+                    then.add(std::move(answer), std::move(how));
+                  });
       });
 }
 
+void engine::impl::kill(job_id id, failure why, promise<result<job>> to) {
+  with_job(id, std::move(to),
+           [this, why = std::move(why)](job& j, detail::lease_state* l, promise<result<job>> answer,
+                                        detail::answers& out) mutable {
+             const auto refuse = [&](const std::string& what) {
+               out.add(std::move(answer), result<job>(wrong_state(j, what)));
+             };
+             if (l != nullptr) return refuse("is running: its worker says how it ends");
+             if (jobs::has_ended(j.state)) {
+               return refuse("has ended already: it is " + std::string(to_string(j.state)));
+             }
+             attempt_error last{j.attempts + 1, time_.now(), std::move(why.type),
+                                std::move(why.message), std::move(why.backtrace)};
+             stage_end(
+                 j, nullptr, {job_state::dead, std::move(last)},
+                 [answer = std::move(answer)](result<job> how, detail::answers& then) mutable {
+                   then.add(std::move(answer), std::move(how));
+                 });
+           });
+}
+
+// How long a job is kept that ends without a worker. One that is killed is there to be looked at,
+// also if it says of itself that nothing is kept of it.
+milliseconds engine::impl::keep_after(const detail::queue_state& q, const job_spec& spec,
+                                      job_state as) const {
+  const milliseconds keep = core_.keep_of(q, spec, as, false);
+  return as == job_state::dead && keep == milliseconds(0) ? q.options.keep_dead : keep;
+}
+
 // Of one that has not ended. With the lock held, on the committer.
-void engine::impl::stage_cancel(job j, detail::lease_state* l, when_changed told) {
+void engine::impl::stage_end(job j, detail::lease_state* l, ending as, when_changed told) {
   detail::queue_state& q = *core_.find_queue(j.spec.queue);
   const auto before = std::make_shared<job>(j);
   if (j.state == job_state::ready && l == nullptr) core_.unpublish(j);
   if (l != nullptr && l->how_far) j.progress = l->how_far;
-  const milliseconds keep = core_.keep_of(q, j.spec, job_state::cancelled, false);
+  const milliseconds keep = keep_after(q, j.spec, as.state);
   change c = change_of(j, q.number, change::op::move);
   c.it = detail::core::said_of(before);
-  const job_ptr tells = core_.stage_webhook(j, job_state::cancelled, {}, nullptr);
-  j.state = job_state::cancelled;
+  const job_ptr tells = core_.stage_webhook(j, as.state, {}, as.why ? &*as.why : nullptr);
+  j.state = as.state;
   j.ended_at = time_.now();
   j.due_at = j.ended_at + keep;
   c.to = j.state;
@@ -127,29 +156,38 @@ void engine::impl::stage_cancel(job j, detail::lease_state* l, when_changed told
     c.how->due_at = j.due_at;
     c.how->free_key = !j.spec.unique.key.empty();
     c.how->progress = j.progress;
+    c.how->error = as.why;
   }
+  if (as.why) j.errors.push_back(*std::move(as.why));
+  if (j.errors.size() > limits::errors_max) j.errors.erase(j.errors.begin());
   const std::size_t at = core_.stage(std::move(c));
   core_.mark_busy(j.id);
   core_.stage_after(
       [this, before, j, tells, told = std::move(told)](const detail::commit::outcome& how,
                                                        detail::answers& then) mutable {
         core_.not_busy(j.id);
-        detail::lease_state* const lease = core_.find_lease(j.id);
-        // It was skipped in this commit: nobody is told that it was cancelled.
+        // It was skipped in this commit: nobody is told that it has ended.
         if (how.clash != nullptr) core_.take_back(tells);
         if (how.why_not != nullptr) {
-          if (lease == nullptr) publish_unless_gone(before, *how.why_not);
+          if (core_.find_lease(j.id) == nullptr) publish_unless_gone(before, *how.why_not);
           return told(*how.why_not, then);
         }
-        if (lease != nullptr) core_.mark_cancelled(*lease);
-        core_.touch(*core_.find_queue(j.spec.queue));
-        core_.note_due(j.due_at);
-        ++core_.counters.cancelled;
-        core_.note(event_type::cancelled, j);
-        core_.job_ended(j, then);
+        ended_without_worker(j, then);
         told(std::move(j), then);
       },
       at);
+}
+
+// It is stored as cancelled or dead.
+void engine::impl::ended_without_worker(const job& j, detail::answers& then) {
+  if (detail::lease_state* const lease = core_.find_lease(j.id)) core_.mark_cancelled(*lease);
+  core_.touch(*core_.find_queue(j.spec.queue));
+  core_.note_due(j.due_at);
+  const bool is_dead = j.state == job_state::dead;
+  ++(is_dead ? core_.counters.died : core_.counters.cancelled);
+  core_.note(is_dead ? event_type::dead : event_type::cancelled, j,
+             is_dead ? std::string_view(j.errors.back().type) : std::string_view());
+  core_.job_ended(j, then);
 }
 
 void engine::impl::retry(job_id id, promise<result<job>> to) {
