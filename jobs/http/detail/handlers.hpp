@@ -139,6 +139,9 @@ result<page_parameters> read_page_parameters(std::string_view query, std::size_t
 
 // False, and answered: who asks may not do this in that queue.
 bool may_use(const call& c, role what, std::string_view queue);
+// The same for what clients do in queues, which they do in none of the server's own.
+bool may_use_as_client(const call& c, role what, std::string_view queue);
+std::optional<error> refusal_of_own(std::string_view queue);  // none: it is not the server's own
 // False, and answered: what is asked for is of every queue, and who asks may see some of them only.
 bool sees_every_queue(const call& c, std::string_view what);
 error no_such_job(job_id id);  // as the engine says it

@@ -11,10 +11,10 @@ constexpr std::size_t graph_jobs_max = 1000;
 
 bool may_push(const call& c, const batch_spec& spec) {
   for (const job_spec& job : spec.jobs) {
-    if (!may_use(c, role::push, job.queue)) return false;
+    if (!may_use_as_client(c, role::push, job.queue)) return false;
   }
   for (const auto* callback : {&spec.on_success, &spec.on_end, &spec.on_failure}) {
-    if (*callback && !may_use(c, role::push, (*callback)->queue)) return false;
+    if (*callback && !may_use_as_client(c, role::push, (*callback)->queue)) return false;
   }
   return true;
 }

@@ -55,7 +55,9 @@ void set_cron(call& c) {
     return c.to.refuse({error_code::invalid, "name: the body says '" + spec->name.substr(0, 128) +
                                                  "', the path '" + c.name + "'; which of them?"});
   }
-  if (!may_use_entry(c, role::admin) || !may_use(c, role::admin, spec->job.queue)) return;
+  if (!may_use_entry(c, role::admin) || !may_use_as_client(c, role::admin, spec->job.queue)) {
+    return;
+  }
   spec->name = std::move(c.name);
   std::vector<job_id> named;
   if (c.who.is_scoped()) add_named(named, spec->job);

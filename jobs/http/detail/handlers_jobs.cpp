@@ -7,6 +7,7 @@
 #include "jobs/json/codec.hpp"
 #include "jobs/json/json_writer.hpp"
 #include "jobs/json/text.hpp"
+#include "jobs/model/own_queue.hpp"
 
 namespace sluice::jobs::http {
 namespace {
@@ -118,6 +119,19 @@ bool may_use(const call& c, role what, std::string_view queue) {
   return false;
 }
 
+std::optional<error> refusal_of_own(std::string_view queue) {
+  if (!is_servers_own(queue)) return std::nullopt;
+  return error{error_code::forbidden, "queue '" + std::string(queue) +
+                                          "' is the server's own: no client pushes or takes there"};
+}
+
+bool may_use_as_client(const call& c, role what, std::string_view queue) {
+  if (!may_use(c, what, queue)) return false;
+  const auto why = refusal_of_own(queue);
+  if (why) c.to.refuse(*why);
+  return !why;
+}
+
 bool sees_every_queue(const call& c, std::string_view what) {
   if (!c.who.is_scoped()) return true;
   c.to.refuse({error_code::forbidden, std::string(what) + " are of every queue, and the token " +
@@ -179,7 +193,7 @@ void push_jobs(call& c) {
   if (!push) return c.to.refuse(push.error());
   std::vector<job_id> named;
   for (const job_spec& spec : push->jobs) {
-    if (!may_use(c, role::push, spec.queue)) return;
+    if (!may_use_as_client(c, role::push, spec.queue)) return;
     if (c.who.is_scoped()) add_named(named, spec);
   }
   if (!push->one && asked->mode && push->says_mode && *asked->mode != push->mode) {

@@ -95,7 +95,7 @@ void lease_jobs(call& c) {
   auto asked = body_of<json::lease_call>(c);
   if (!asked) return;
   for (const std::string& queue : asked->what.queues) {
-    if (!may_use(c, role::work, queue)) return;
+    if (!may_use_as_client(c, role::work, queue)) return;
   }
   const milliseconds wait = std::min(asked->wait, c.server.options.wait_max);
   engine& jobs = c.jobs;

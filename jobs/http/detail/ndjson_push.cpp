@@ -18,6 +18,7 @@ constexpr std::size_t line_bytes_max = limits::args_bytes_max + (std::size_t{1} 
 // What a line names is not looked up, so who may see some queues only names nothing.
 std::optional<error> refusal_of(const identity& who, const job_spec& spec) {
   if (!who.may(role::push, spec.queue)) return who.refusal(role::push, spec.queue);
+  if (auto own = refusal_of_own(spec.queue)) return own;
   if (!who.is_scoped()) return std::nullopt;
   std::vector<job_id> named;
   add_named(named, spec);
