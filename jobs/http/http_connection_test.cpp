@@ -244,7 +244,7 @@ TEST_F(HttpConnection, IsNotReadWhileItsAnswersAreNotRead) {
 }
 
 TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
-  start({.body_budget_bytes = 500'000});
+  start({.body_budget_bytes = 500'000, .wanted_bytes_per_second = 1});
   const auto push_of = [](std::size_t bytes) {
     const std::string body = R"({"kind":"k","args":")" + std::string(bytes, 'x') + "\"}";
     return "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: " +
@@ -273,6 +273,38 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
   first.reset();
   EXPECT_EQ(second.receive().status, 201);
   larger.join();
+}
+
+TEST_F(HttpConnection, EndsWhenItHasTheMemoryThatOthersWaitForAndDoesNotUseIt) {
+  start({.body_budget_bytes = 500'000});
+  wire stuck = connect();
+  stuck.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "400000\r\n\r\n" +
+      std::string(100'000, ' '));
+  eventually([&] { return received() >= 100'000; });
+  const std::string body = R"({"kind":"k","args":")" + std::string(400'000, 'x') + "\"}";
+  wire other = connect();
+  seam::thread sends([&] { other.request("POST", "/v1/jobs", body); });
+  EXPECT_EQ(other.receive().status, 201) << "long before the time for a body is over";
+  sends.join();
+  EXPECT_NE(problem_of(stuck.receive(), 408, error_code::timed_out).find("others wait"),
+            std::string::npos);
+  EXPECT_TRUE(stuck.ends());
+  EXPECT_EQ(timeouts(), 1U);
+}
+
+TEST_F(HttpConnection, KeepsTheMemoryForItsBodyWhileNobodyElseWantsIt) {
+  start({.body_budget_bytes = 500'000, .wanted_bytes_per_second = 1U << 30U});  // nobody is so fast
+  wire slow = connect();
+  slow.send(
+      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "100012\r\n\r\n" +
+      std::string(100'000, ' '));
+  const auto begun = seam::now();
+  eventually([&] { return seam::now() > begun + 1500ms; });
+  slow.send(R"({"kind":"k"})");
+  EXPECT_EQ(slow.receive().status, 201);
 }
 
 // ---- limits

@@ -85,6 +85,9 @@ struct http_server_options {
   milliseconds body_time{60'000};  // for a body, and for an answer to be taken; and again whenever
                                    // as much has come as this rate brings in that time
   std::size_t body_bytes_per_second = 1024;
+  // While others wait for the memory of long bodies, one that has some of it must bring so much,
+  // after its first second.
+  std::size_t wanted_bytes_per_second = std::size_t{256} << 10;
   milliseconds linger_time{2000};  // for a client to read the last answer before the end
   milliseconds push_wait{30'000};  // for room in a queue that blocks, if the client does not say
   milliseconds wait_max{600'000};  // the longest that a client may ask to wait

@@ -1,8 +1,8 @@
 #include "jobs/http/detail/connection.hpp"
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <utility>
 
 namespace sluice::jobs::http {
@@ -17,6 +17,8 @@ constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::size_t buffer_bytes_kept = std::size_t{64} << 10;
 // What of a body every connection may hold; beyond it is the server's budget.
 constexpr std::size_t body_bytes_free = std::size_t{64} << 10;
+// For a client that has some of the budget to begin to use it.
+constexpr auto slow_start = std::chrono::milliseconds(1000);
 
 void clear_keeping_little(std::string& s) {
   if (s.capacity() > buffer_bytes_kept) {
@@ -277,6 +279,7 @@ void connection::ask_for_room() {
         });
       });
   room_ = has ? room::has : room::waits;
+  if (has) begin_use_of_room();
 }
 
 void connection::leave_room() {
@@ -287,7 +290,26 @@ void connection::on_room() {
   if (room_ != room::waits || !loop_.server().bodies.has(share_)) return;
   room_ = room::has;
   since_ = seam::now();  // the time that it waited is not the client's
+  begin_use_of_room();
   loop_.touch(*this);
+}
+
+void connection::begin_use_of_room() {
+  room_since_ = seam::now();
+  body_before_room_ = parser_ ? parser_->body_bytes() : 0;
+}
+
+// When one that has room for its body and does not bring it is cut off. While nobody else wants the
+// room, it is looked at again.
+time_point connection::must_have_come_on_by() const {
+  const server_state& server = loop_.server();
+  const auto brought = static_cast<double>(parser_->body_bytes() - body_before_room_);
+  const std::chrono::duration<double> worth(
+      brought / static_cast<double>(server.options.wanted_bytes_per_second));
+  const time_point by =
+      room_since_ + slow_start + std::chrono::duration_cast<time_point::duration>(worth);
+  const time_point now = seam::now();
+  return by <= now && !server.bodies.is_wanted() ? now + slow_start : by;
 }
 
 // The head is there: where does it go, and is the rest of it wanted?
@@ -540,6 +562,7 @@ void connection::answer(std::uint64_t number, response&& r) {
 void connection::resume() {
   if (closed_) return;
   since_ = seam::now();  // the time that we took is not the client's
+  if (room_ == room::has) begin_use_of_room();
   if (stream_ != nullptr && stream_->is_refused()) is_last_ = true;
   loop_.touch(*this);
 }
@@ -624,6 +647,7 @@ void connection::set_deadline() {
       when = std::min(when, since_ + o.head_time);
     } else if (parser_ && room_ != room::waits && (stream_ == nullptr || stream_->is_hungry())) {
       when = std::min(when, since_ + o.body_time);
+      if (room_ == room::has) when = std::min(when, must_have_come_on_by());
     } else if (!parser_ && slots_open() == 0 && !unsent()) {
       when = std::min(when, since_ + o.idle_time);
     }
@@ -633,6 +657,8 @@ void connection::set_deadline() {
 }
 
 void connection::on_deadline() {
+  set_deadline();  // others may have ceased to want what this one has
+  if (deadline_ > seam::now()) return;
   const bool too_slow_to_read = unsent();
   if (shaking_) {
     loop_.counts().timeouts.fetch_add(1, relaxed);
@@ -653,12 +679,17 @@ void connection::on_deadline() {
   stream_.reset();
   refused_ = true;
   is_last_ = true;
-  ticket(self(), number_)
-      .refuse({error_code::timed_out, head_done_ ? "the body took too long to arrive"
-                                                 : "the head of the request took too long to "
-                                                   "arrive"},
-              408);
+  ticket(self(), number_).refuse({error_code::timed_out, too_slow()}, 408);
   loop_.touch(*this);
+}
+
+std::string connection::too_slow() const {
+  if (!head_done_) return "the head of the request took too long to arrive";
+  const http_server_options& o = loop_.server().options;
+  if (since_ + o.body_time <= seam::now()) return "the body took too long to arrive";
+  return "the body took too long to arrive: others wait for the memory that it has, and it brings "
+         "less than " +
+         std::to_string(o.wanted_bytes_per_second) + " bytes in a second";
 }
 
 // The last answer is with the socket. Closing while the client still sends would make the system

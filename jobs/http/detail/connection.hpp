@@ -116,6 +116,8 @@ class connection final : public answerer, public net::peer {
   void ask_for_room();
   void leave_room();
   void on_room();
+  void begin_use_of_room();
+  time_point must_have_come_on_by() const;
 
   // Answers.
   slot& at(std::uint64_t number) noexcept { return slots_[number % slots_.size()]; }
@@ -129,6 +131,7 @@ class connection final : public answerer, public net::peer {
   bool unsent() const noexcept { return !out_.empty(); }
   bool reads_no_more() const noexcept { return is_last_ || (ends_soon_ && !head_done_); }
   bool has_finished() const noexcept { return reads_no_more() && slots_open() == 0 && !unsent(); }
+  std::string too_slow() const;
   void begin_linger();
   void set_deadline();
 
@@ -150,7 +153,9 @@ class connection final : public answerer, public net::peer {
   enum class room : std::uint8_t { none, waits, has };
   room room_ = room::none;
   net::body_budget::share share_;
-  std::uint64_t window_from_ = 0;  // bytes of the body when since_ began
+  time_point room_since_{};             // when it had it, or could bring on again
+  std::uint64_t body_before_room_ = 0;  // what of the body had come by then
+  std::uint64_t window_from_ = 0;       // bytes of the body when since_ began
   bool waits_readable_ = false;
   bool is_readable_ = false;
   bool reads_soon_ = false;
