@@ -3,6 +3,8 @@
 #include <mutex>
 #include <string>
 
+#include "sluice/executor/manual_executor.hpp"
+#include "sluice/future/spawn.hpp"
 #include "sluice/future/sync_wait.hpp"
 #include "sluice/inspect/deadlock.hpp"
 #include "sluice/inspect/testing/deadlock_fixture.hpp"
@@ -125,6 +127,58 @@ TEST_F(certain_deadlock_test, OneThatAnotherWhoIsNotCertainlyStuckCouldEndIsNotC
   EXPECT_EQ(parties(found), (names{"ann", "bob"}));
   EXPECT_FALSE(found.is_certain());
   q.close();
+}
+
+// Whoever was handed it will run, and could give it back.
+TEST_F(certain_deadlock_test, OneOfWhosePermitsOneWasHandedToATaskThatHasNotRunIsNotCertain) {
+  semaphore slots(2, named("slots"));
+  mutex m(named("m"));
+  manual_executor later;
+  const auto body = [&]() -> task<> {
+    EXPECT_TRUE(co_await slots.async_acquire());
+    slots.release();
+  };
+  slots.acquire();
+  const ending at_the_end{*this};
+  const rescue by_permits(slots);
+  party("ann", [&] {
+    slots.acquire();
+    both_.arrive_and_wait();
+    const std::lock_guard hold(m);
+  });
+  event none_is_left;
+  party("bob", [&] {
+    const std::lock_guard hold(m);
+    both_.arrive_and_wait();
+    none_is_left.wait();
+    slots.acquire();
+  });
+  until_waited_for(&m);
+  auto x = spawn(later, body());
+  (void)later.run_all();
+  ASSERT_EQ(slots.waiting(), 1U);
+  slots.release();  // it is x's now
+  none_is_left.set();
+  const auto found = the_deadlock();
+  EXPECT_EQ(parties(found), (names{"ann", "bob"}));
+  EXPECT_FALSE(found.is_certain()) << found.text();
+  (void)later.run_all();
+  x.get();
+}
+
+// It gives back under the name of its thread, and so could any other.
+TEST_F(certain_deadlock_test, OneThroughAPermitThatACoroutineHasAwaitedIsNotCertain) {
+  semaphore slots(1, named("slots"));
+  const ending at_the_end{*this};
+  const rescue by_permits(slots);
+  party("ann", [&] {
+    const auto body = [&]() -> task<> {
+      EXPECT_TRUE(co_await slots.async_acquire());
+      EXPECT_TRUE(co_await slots.async_acquire());
+    };
+    sync_wait(body());
+  });
+  EXPECT_FALSE(the_deadlock().is_certain());
 }
 
 TEST_F(certain_deadlock_test, ASyncWaitWithADeadlineIsNotCertain) {

@@ -19,8 +19,8 @@
 // an empty queue are idle, not stuck.
 //
 // Guarantees: all waits of a deadlock that is reported were the same before and after the search.
-// One that `is_certain` did exist, if permits are given back by those who took them; the others are
-// what can be seen: who uses a queue or a channel is a sample, an actor that is asked may have left
+// One that `is_certain` did exist, if permits are given back by those who took them and none were
+// taken before inspect was on; the others are what can be seen: who uses a queue or a channel is a sample, an actor that is asked may have left
 // the answer to another, and what is queued can be dropped. Waits with a deadline or a stop_token
 // count too, because a program that goes on only by timeouts is in trouble all the same, but the
 // report says so (`ends_by_itself`).
@@ -41,7 +41,7 @@
 // a join is not found to be stuck by one beyond. What blocks its thread in a task that was resumed
 // is put down to the thread, not to the task. The number by which the actors of two systems are
 // told apart comes again after 65,536 systems. Listed, but not part of a circle, because nobody is
-// known who could end it: a push into a router, a join of a fork that nobody has begun, of a strand
+// known who could end it: a push into a router, a join of a strand
 // that is not in its turn, of a router, a batcher, a pipeline or an actor_system, a when_all of
 // tasks, or of futures of which some are done, a function in the line of a strand, limiters, a
 // place for a keyed actor.

@@ -38,6 +38,7 @@ std::string servers_text(const wait_info& w) {
       if (!all.empty()) all += "; ";
       all += s.who.text() + ' ' + s.how;
       if (s.held) all += " for " + to_text(*s.held);
+      if (s.at) all += " at " + to_string(*s.at);
     }
   }
   return all.empty() ? "-" : all;

@@ -34,6 +34,15 @@ TEST(format_test, TextHasARowForEachWait) {
             "   actor 1 (a \"quoted\") pops\n");
 }
 
+TEST(format_test, TextTellsWhereALockWasTaken) {
+  auto waits = two_waits();
+  const call_place here;
+  waits[0].on[0].servers[0].at = here;
+  const auto text = inspect::to_text(waits);
+  EXPECT_NE(text.find("holds for 2.0 s at " + inspect::to_string(here) + '\n'), std::string::npos)
+      << text;
+}
+
 TEST(format_test, AllLimitsAreNamed) {
   wait_info w{.number = 1, .time = 1s, .ends_by_itself = true};
   w.on.push_back({.type = "future", .wants = "get"});

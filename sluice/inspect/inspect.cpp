@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -83,11 +84,18 @@ class view {
         runners_(registry::get().runners()),
         crews_(registry::get().crews()),
         uses_(registry::get().uses()),
-        now_(registry::get().now()) {}
+        now_(registry::get().now()) {
+    for (const auto& w : waits_) {
+      for (const auto& s : w.on) {
+        if (w.is_served) handed_over_.insert(s.object);
+      }
+    }
+  }
 
   std::vector<wait_info> describe() {
     std::vector<wait_info> all;
     for (const auto& w : waits_) {
+      if (w.is_served) continue;
       auto& info = all.emplace_back();
       info.number = w.number;
       info.who = names_.of(w.by);
@@ -154,11 +162,15 @@ class view {
     for (const auto& h : holds_.of(info.address)) {
       permits = permits || h.how == held_as::permits;
       guesses = guesses || h.is_guess;
-      // What a handler has awaited goes with it, also to where the actor is not held up.
-      if (h.awaited && h.by.what() == watch::party::kind::actor) info.others_could = true;
+      // What a handler has awaited goes with it, also to where the actor is not held up; permits
+      // that were awaited may be given back by anybody, under the name of a thread.
+      const bool goes_on = h.by.what() == watch::party::kind::actor || h.how == held_as::permits;
+      if (h.awaited && goes_on) info.others_could = true;
       add_holder(info, h);
     }
     for (const auto& r : runners_.of(info.address)) add_holder(info, r);
+    // One that was handed some, and has not run yet, is not among those who have some.
+    if (permits && handed_over_.contains(info.address)) info.others_could = true;
     if (guesses || (permits && registry::get().is_signal(info.address))) {
       info.by = served_by::unknown;
     }
@@ -204,6 +216,7 @@ class view {
   const detail::by_object<detail::seen_crew> crews_;
   const detail::by_object<detail::seen_uses> uses_;
   const time_point now_;
+  std::set<const void*> handed_over_;  // of which some were given to one who has not run yet
   party_names names_;
 };
 

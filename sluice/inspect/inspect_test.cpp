@@ -449,6 +449,54 @@ TEST(contention_test, WhatIsNewIsCountedAfterThousandsOfFutures) {
   EXPECT_EQ(inspect::left_out(), 0U);
 }
 
+// Waits for many things at once, of all of which it is known who could end them.
+struct wait_for_many {
+  static constexpr std::size_t count = 40;
+  std::size_t about(watch::subject* out, std::size_t room) const noexcept {
+    const watch::subject each{.object = this,
+                              .type = "sluice::many",
+                              .by = watch::served_by::one,
+                              .whom = watch::party::this_thread()};
+    std::fill_n(out, std::min(room, count), each);
+    return count;
+  }
+};
+
+TEST(inspect_many_test, AWaitForMoreThanIsListedCouldBeEndedByAnybody) {
+  const inspect::enabled on;
+  const wait_for_many op;
+  const wait_limits limits;
+  thread_waiter me;
+  me.commit();
+  watch::wait_record told;
+  told.begin(op, me, limits, watch::party::this_thread());
+  const auto wait = the_wait_on(&op);
+  EXPECT_LT(wait.on.size(), wait_for_many::count);
+  EXPECT_TRUE(std::ranges::any_of(wait.on,
+                                  [](const auto& o) { return o.by == watch::served_by::unknown; }));
+}
+
+TEST(contention_test, WhoIsWokenInVainAndSleepsAgainIsCounted) {
+  const inspect::enabled on;
+  struct one_op {
+    watch::subject about() const noexcept { return {.object = this, .type = "sluice::one"}; }
+  };
+  const one_op op;
+  const wait_limits limits;
+  thread_waiter me;
+  me.commit();
+  watch::wait_record told;
+  for (int i = 0; i < 3; ++i) {
+    told.begin(op, me, limits, watch::party::this_thread());
+    told.end();
+  }
+  const auto all = inspect::contention();
+  const auto found = std::ranges::find(all, &op, [](const auto& c) { return c.address; });
+  ASSERT_NE(found, all.end());
+  EXPECT_EQ(found->waits, 1U);
+  EXPECT_EQ(found->woken_in_vain, 2U);
+}
+
 // Tells that its thread is asleep: one that stands in line may still look whether it is watched.
 class sleeper final : public sleep_observer {
  public:

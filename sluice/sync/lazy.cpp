@@ -1,6 +1,7 @@
 #include "sluice/sync/lazy.hpp"
 
 #include <mutex>
+#include <source_location>
 
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/named.hpp"
@@ -22,11 +23,13 @@ std::size_t build_gate::waiting() const noexcept {
 
 void build_gate::starting() noexcept {
   builder_.store(seam::thread_number(), relaxed);
-  if (!watch::is_on()) [[likely]] return;
+  if (!watch::is_on()) [[likely]]
+    return;
   watch::took({.object = this,
                .type = "sluice::lazy",
                .how = watch::held_as::running,
-               .by = watch::party::current()});
+               .by = watch::party::current(),
+               .at = std::source_location()});
 }
 
 void build_gate::succeeded() noexcept {

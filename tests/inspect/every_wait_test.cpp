@@ -330,6 +330,69 @@ TEST_F(every_wait_test, ABulkheadTellsWhoIsInside) {
   EXPECT_TRUE(inspect::holds().empty());
 }
 
+// It goes back when the future is completed, by whomever.
+TEST_F(every_wait_test, APlaceThatAFutureHasIsNotThatOfWhoCalled) {
+  bulkhead few({.active_max = 1, .waiting_max = 1, .name = "few"});
+  promise<void> call;
+  future<void> done = few.call([&] { return call.get_future(); });
+  const ending at_the_end{*this};
+  party("ann", [&] {
+    auto second = few.call([&] { return make_ready_future(); });
+    EXPECT_NO_THROW(second.get());
+  });
+  const auto wait = the_wait_on(&few);
+  EXPECT_TRUE(wait.on[0].servers.empty()) << inspect::to_text({wait});
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+  call.set_value();
+  done.get();
+}
+
+TEST_F(every_wait_test, ThePlaceOfAChildIsNotThatOfWhoStartedIt) {
+  event go;
+  const ending at_the_end{*this};
+  const auto starts_two = [&](auto start) {
+    scope s(pool_, scope_options(1));
+    s.start([&] { (void)go.wait(token()); });
+    start(s);
+    s.join();
+  };
+  const auto nothing = []() -> task<> { co_return; };
+  party("ann", [&] {
+    starts_two([&](scope& s) {
+      auto second = nothing();
+      EXPECT_FALSE(s.start_within(second, token()));
+    });
+  });
+  party("bob", [&] {
+    starts_two([&](scope& s) {
+      const auto body = [&]() -> task<> {
+        EXPECT_FALSE(co_await s.async_start(nothing(), {deadline::never(), token()}));
+      };
+      sync_wait(body());
+    });
+  });
+  std::vector<inspect::wait_info> for_room;
+  eventually([&] {
+    for_room = inspect::waits();
+    std::erase_if(for_room, [](const auto& w) { return w.on[0].type != "semaphore"; });
+    return for_room.size() == 2;
+  });
+  for (const auto& w : for_room) EXPECT_TRUE(w.on[0].servers.empty()) << inspect::to_text({w});
+  EXPECT_TRUE(inspect::find_deadlocks().empty());
+}
+
+TEST_F(every_wait_test, WhoRunsWhatIsJoinedHasTakenItNowhere) {
+  event go;
+  const ending at_the_end{*this};
+  party("ann",
+        [&] { sync_scope(pool_, [&](scope& s) { s.start([&] { (void)go.wait(token()); }); }); });
+  std::string text;
+  eventually(
+      [&] { return (text = inspect::to_text(inspect::waits())).find("scope") != text.npos; });
+  EXPECT_NE(text.find(" runs for "), std::string::npos) << text;
+  EXPECT_EQ(text.find("scope_core"), std::string::npos) << text;
+}
+
 TEST_F(every_wait_test, ABatcherTellsWhoTakes) {
   batcher<int> rows({.size = 1, .capacity = 1, .name = "rows"});
   mutex m(named("m"));

@@ -24,6 +24,7 @@ status scope_core::placed(status got) noexcept {
   }
   if (got) {
     check(!joined_.load(relaxed), "sluice::scope", "no child to be started after join has ended");
+    watch::gave(&room_);  // it is the child's now, wherever that ends
     children_.add();
   }
   return got;
@@ -49,7 +50,9 @@ task<status> scope_core::async_take_place(wait_limits limits) {
   co_return placed(co_await room);
 }
 
-void scope_core::give_place_back() noexcept { child_ended(); }
+void scope_core::give_place_back() noexcept {
+  child_ended();
+}
 
 void scope_core::fail(std::exception_ptr why) noexcept {
   {
@@ -119,7 +122,8 @@ scope_child& scope_child::make(scope_core& scope, task<>& t) {
 void scope_child::begin() noexcept {
   if (scope_.token().stop_requested()) return leave(nullptr);  // freed unrun
   set_context(&scope_.runs_on(), &scope_.token());
-  if (!watch::is_on()) [[likely]] return begin_here();
+  if (!watch::is_on()) [[likely]]
+    return begin_here();
   const auto me = watch::party::coroutine(outermost());
   scope_.child_begins(me);
   const watch::task_step here(me);  // if it blocks, it is it that waits

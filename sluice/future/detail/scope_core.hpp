@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <source_location>
 #include <stop_token>
 #include <utility>
 
@@ -64,11 +65,13 @@ class scope_core {
   void failed(const std::exception_ptr& error, const std::stop_token& heard) noexcept;
   // For whoever watches: whose end a join waits for.
   void child_begins(watch::party who) const noexcept {
-    if (!watch::is_on()) [[likely]] return;
+    if (!watch::is_on()) [[likely]]
+      return;
     watch::took({.object = &children_,
                  .type = "sluice::scope",
                  .how = watch::held_as::running,
-                 .by = who});
+                 .by = who,
+                 .at = std::source_location()});
   }
   void child_ends(watch::party who) const noexcept { watch::gave(&children_, who); }
   // The last thing a child does.

@@ -21,6 +21,7 @@ struct seen_wait {
   time_point since{};
   bool has_deadline = false;
   bool can_be_stopped = false;
+  bool is_served = false;  // it waits no more: it only has not run yet
   call_place at{};
   std::vector<watch::subject> on{};      // any one of them ends it
   std::vector<watch::party> holds_up{};  // who cannot go on either before it ends

@@ -24,23 +24,26 @@ class wait_copies {
 
   // With the shard locked. False: there is no room for it.
   bool add(const watch::wait_record& w) noexcept {
-    // One that was served, or has given up, waits no more: it only has not run yet.
-    if (w.who().ended_by() != waiter::state::waiting) return true;
     if (waits_.size() == room_) return false;
     const auto subjects = subjects_.size();
     const auto parties = parties_.size();
     subjects_.resize(subjects + alternatives_max);
     parties_.resize(parties + held_up_max);
-    const auto on =
-        std::min(w.about(subjects_.data() + subjects, alternatives_max), alternatives_max);
-    const auto others = w.held_up(parties_.data() + parties, held_up_max);
+    const auto all = w.about(subjects_.data() + subjects, alternatives_max);
+    const auto on = std::min(all, alternatives_max);
+    // Anybody could be behind those that are left out.
+    if (all > on) subjects_[subjects].by = watch::served_by::unknown;
+    // Of one that was served, or has given up, and only has not run yet, that is all.
+    const bool is_served = w.who().ended_by() != waiter::state::waiting;
+    const auto others = is_served ? 0 : w.held_up(parties_.data() + parties, held_up_max);
     subjects_.resize(subjects + on);
     parties_.resize(parties + others);
     waits_.push_back({.number = w.number,
-                      .by = w.by(),
+                      .by = is_served ? watch::party() : w.by(),
                       .since = w.since,
                       .has_deadline = !w.limits().deadline.is_never(),
                       .can_be_stopped = w.limits().stop.stop_possible(),
+                      .is_served = is_served,
                       .at = w.limits().at,
                       .subjects = on,
                       .parties = others});
@@ -70,6 +73,7 @@ class wait_copies {
                      .since = w.since,
                      .has_deadline = w.has_deadline,
                      .can_be_stopped = w.can_be_stopped,
+                     .is_served = w.is_served,
                      .at = w.at,
                      .on = {on, next_on},
                      .holds_up = {others, next_others}});
@@ -85,6 +89,7 @@ class wait_copies {
     time_point since;
     bool has_deadline;
     bool can_be_stopped;
+    bool is_served;
     call_place at;
     std::size_t subjects;  // so many of them are its own
     std::size_t parties;   // the same
