@@ -71,7 +71,7 @@ TEST_F(many_waits_test, AreAllListedEachOnce) {
 }
 
 TEST_F(many_waits_test, InARowThatEndsWithOneWhoIsFreeAreNoDeadlock) {
-  constexpr std::size_t count = 1'000;
+  constexpr std::size_t count = 500;
   let_wait_in_a_row(count, last::wants_a_permit);
   EXPECT_EQ(inspect::waits().size(), count);
   EXPECT_EQ(inspect::left_out(), 0U);
@@ -81,7 +81,7 @@ TEST_F(many_waits_test, InARowThatEndsWithOneWhoIsFreeAreNoDeadlock) {
 }
 
 TEST_F(many_waits_test, InACircleAreOneDeadlock) {
-  constexpr std::size_t count = 1'000;
+  constexpr std::size_t count = 500;
   let_wait_in_a_row(count, last::closes_the_circle);
   EXPECT_EQ(inspect::left_out(), 0U);
   const auto found = inspect::find_deadlocks();
