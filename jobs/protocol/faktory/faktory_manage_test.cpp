@@ -277,30 +277,40 @@ TEST_F(FaktoryManage, ASweepThatRestsEndsWithItsClient) {
   EXPECT_LT(counts().scheduled, 10U);
 }
 
-TEST_F(FaktoryManage, AKillLeavesOutWhatItsQueueDoesNotLetGoAndTakesTheRest) {
+TEST_F(FaktoryManage, NoLimitOrPauseOfAQueueKeepsItsJobsFromBeingKilled) {
   auto& c = client();
-  const std::string later = R"("at":"2026-02-01T00:00:00Z")";
-  configure({.concurrency = 1}, "narrow");
-  EXPECT_EQ(c.ask(push_line("running-1", R"("queue":"narrow")")), "+OK");
+  const std::string later = R"("queue":"narrow","at":"2026-02-01T00:00:00Z")";
+  configure({.rate = 0.001, .rate_burst = 1, .concurrency = 1}, "narrow");
+  EXPECT_EQ(c.ask(push_line("retries-1", R"("queue":"narrow")")), "+OK");
   (void)c.ask("FETCH narrow");
-  EXPECT_EQ(c.ask(push_line("narrow-01", R"("queue":"narrow",)" + later)), "+OK");
+  EXPECT_EQ(c.ask(R"(FAIL {"jid":"retries-1"})"), "+OK");
+  configure({.rate = 1000}, "narrow");
+  EXPECT_EQ(c.ask(push_line("running-1", R"("queue":"narrow")")), "+OK");
+  EXPECT_EQ(jid_in(c.ask("FETCH narrow")), "\"running-1\"");
   std::string line = "PUSHB [";
   for (int i = 0; i < 700; ++i) {
     line += (i == 0 ? "" : ",") + job_text("job-" + std::to_string(10'000 + i), later);
   }
   EXPECT_EQ(c.ask(line + "]"), "{}");
-  const std::string kill = R"(MUTATE {"cmd":"kill","target":"scheduled"})";
-  const std::string why = c.ask(kill);
-  EXPECT_TRUE(why.starts_with("-ERR 1 jobs of queue 'narrow'")) << why;
-  expect_sets(0, 0, 700, 0);
-  EXPECT_EQ(counts("narrow").scheduled, 1U);
+  EXPECT_EQ(c.ask("QUEUE PAUSE narrow"), "+OK");
+  EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"kill","target":"scheduled"})"), "+OK");
+  EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"kill","target":"retries"})"), "+OK");
+  EXPECT_EQ(counts("narrow").dead, 701U);
+  EXPECT_EQ(counts("narrow").running, 1U);
   EXPECT_EQ(c.ask(R"(ACK {"jid":"running-1"})"), "+OK");
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(c.ask(push_line("narrow-" + std::to_string(10 + i), R"("queue":"narrow",)" + later)),
-              "+OK");
+}
+
+TEST_F(FaktoryManage, WhatIsKilledIsDeadWhateverItsRetriesSay) {
+  auto& c = client();
+  for (const std::string retry : {"-1", "0", "1", "25"}) {
+    EXPECT_EQ(
+        c.ask(push_line("job-of-" + retry, R"("at":"2026-02-01T00:00:00Z","retry":)" + retry)),
+        "+OK");
   }
-  EXPECT_EQ(c.ask(kill), "+OK");
-  EXPECT_EQ(counts("narrow").dead, 21U);
+  EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"kill","target":"scheduled"})"), "+OK");
+  expect_sets(0, 0, 4, 0);
+  EXPECT_EQ(c.ask(R"(MUTATE {"cmd":"requeue","target":"dead"})"), "+OK");
+  expect_sets(0, 0, 0, 4);
 }
 
 TEST_F(FaktoryManage, WhatTheDiskRefusesIsAnError) {

@@ -78,52 +78,25 @@ class sweep : public std::enable_shared_from_this<sweep> {
         return on_.when_done(jobs_.remove(id), done_one);
       case sweep_request::act::requeue:
         return on_.when_done(jobs_.retry(id), done_one);
-      case sweep_request::act::kill:
-        return kill(id);
+      case sweep_request::act::kill: {
+        failure why;
+        why.type = "Killed";
+        why.message = "killed by MUTATE";
+        return on_.when_done(jobs_.kill(id, std::move(why)), done_one);
+      }
     }
-  }
-
-  void kill(job_id id) {
-    on_.when_done(jobs_.lease_job(id, "MUTATE"), [me = shared_from_this(), id](auto ended) {
-      const auto got = outcome_of(std::move(ended));
-      if (!got) return me->on_refused(id, got.error());
-      failure why;
-      why.type = "Killed";
-      why.message = "killed by MUTATE";
-      why.for_good = true;
-      me->on_.when_done(me->jobs_.fail(got->ref(), std::move(why)),
-                        [me](auto failed) { me->one_done(outcome_of(std::move(failed))); });
-    });
-  }
-
-  // Those of a queue with few at a time stand in each other's way: they are tried again, alone.
-  void on_refused(job_id id, const error& why) {
-    if (is_one_by_one_ || why.code != error_code::overloaded) return one_done(void_result(why));
-    refused_.push_back(id);
-    one_done();
   }
 
   template <class T>
   void one_done(const result<T>& got) {
-    if (!got && !came_too_late(got.error())) {
-      // One that its queue does not let go now is no reason to leave the others as they are.
-      auto& why = got.error().code == error_code::overloaded ? left_out_ : wrong_;
-      if (!why) why = got.error();
-    }
+    if (!got && !came_too_late(got.error()) && !wrong_) wrong_ = got.error();
     one_done();
   }
 
   void one_done() {
     if (--open_ > 0) return;
     if (wrong_) return then_(*wrong_);
-    is_one_by_one_ = !refused_.empty();
-    if (is_one_by_one_) {
-      const job_id next = refused_.back();
-      refused_.pop_back();
-      open_ = 1;
-      return kill(next);
-    }
-    if (!cursor_) return then_(left_out_ ? void_result(*left_out_) : void_result(done{}));
+    if (!cursor_) return then_(done{});
     what_.which.after = *cursor_;
     next_page();
   }
@@ -136,11 +109,8 @@ class sweep : public std::enable_shared_from_this<sweep> {
   std::vector<job> jobs_of_page_;
   std::size_t looked_at_ = 0;  // of these
   std::optional<job_id> cursor_;
-  std::size_t open_ = 0;           // jobs of this page that are not done
-  std::optional<error> wrong_;     // the first of them: no further page
-  std::vector<job_id> refused_;    // of this page, to be tried again
-  bool is_one_by_one_ = false;     // ... which is under way
-  std::optional<error> left_out_;  // the first that could not be taken now
+  std::size_t open_ = 0;        // jobs of this page that are not done
+  std::optional<error> wrong_;  // the first of them: no further page
   std::string text_;
 };
 

@@ -35,8 +35,7 @@ struct sweep_request {
 };
 
 // Calls `then` on the client's loop when all is done, or with the first reason why it is not. A job
-// that is no longer as it was found is left alone: that is none. One that cannot be taken now, as
-// its queue has as many running as it may, is left out and told in the end; the others are done.
+// that is no longer as it was found is left alone: that is none.
 void begin_sweep(engine& jobs, protocol::client& on, sweep_request what,
                  std::function<void(void_result)> then);
 
