@@ -43,8 +43,9 @@ std::vector<job_spec> specs_of(batch_spec& spec, const std::vector<std::size_t>&
     plan.steps.emplace_back();
     plan.callbacks.emplace_back(when);
   };
-  add_callback(spec.on_success, after_when::success);
+  // Those that are let go at once run in this order.
   add_callback(spec.on_end, after_when::end);
+  add_callback(spec.on_success, after_when::success);
   add_callback(spec.on_failure, after_when::failure);
   return specs;
 }

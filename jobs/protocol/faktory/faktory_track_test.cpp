@@ -194,6 +194,26 @@ TEST_F(FaktoryBatch, OneWhoseCallbackIsRefusedLeavesNothingBehind) {
   EXPECT_TRUE(list_all({}).empty());
 }
 
+TEST_F(FaktoryBatch, IsThereWithBothOfItsCallbacksOrNotAtAll) {
+  auto& c = client();
+  settle();
+  const std::size_t before = drive.adds().size();
+  std::size_t commits = 0;
+  drive.fails_when([&](const sluice::jobs::batch& b) -> std::optional<error> {
+    if (b.changes.empty() || ++commits == 1) return std::nullopt;
+    return error{error_code::io_error, "made to fail after the first"};
+  });
+  const std::string bid = c.ask(R"(BATCH NEW {"success":)" + callback("Done") + R"(,"complete":)" +
+                                callback("Over") + "}");
+  EXPECT_EQ(bid.substr(0, 2), "b-") << bid;
+  drive.works();
+  const auto adds = drive.adds();
+  EXPECT_EQ(std::vector(adds.begin() + static_cast<std::ptrdiff_t>(before), adds.end()),
+            std::vector<std::size_t>{2});
+  crash();
+  EXPECT_EQ(counts("callbacks").held, 2U);
+}
+
 TEST_F(FaktoryBatch, AFailureLeavesSuccessUncalled) {
   auto& c = client();
   const std::string bid = c.ask(R"(BATCH NEW {"success":)" + callback("Done") + R"(,"complete":)" +

@@ -122,9 +122,6 @@ class faktory_session final : public protocol::session {
   void finish_track(const track_call& said, const lease_ref& lease,
                     const std::optional<progress>& how_far);
   void batch_new(std::string_view json);
-  void push_success(job_id batch, batch_table::entry known, job_spec success,
-                    const wait_limits& limits);
-  void drop_batch(job_id batch, const batch_table::entry& known, error why);
   void batch_open(job_id id);
   void batch_status(job_id id);
   void write_batch_status(const batch_info& info, const batch_table::entry& known,

@@ -390,47 +390,18 @@ void faktory_session::batch_new(std::string_view json) {
   batch_spec spec;
   spec.name = std::move(said->description);
   spec.open = true;
-  std::optional<job_spec> then;
-  // Those that become ready at once do so as they were pushed, and `complete` comes first.
-  (said->complete ? then : spec.on_success) = std::move(said->success);
+  spec.on_success = std::move(said->success);
   spec.on_end = std::move(said->complete);
   const wait_limits limits(deadline::after(all_.options.push_wait, all_.time.timers()),
                            to_.gone_token());
   begin_command();
-  to_.when_done(all_.jobs.push_batch(std::move(spec), limits),
-                [this, known, then = std::move(then), limits](auto ended) mutable {
-                  const auto got = outcome_of(std::move(ended));
-                  if (!got) return finish_error(got.error());
-                  known.success = got->on_success;
-                  known.complete = got->on_end;
-                  if (then) return push_success(got->id, known, *std::move(then), limits);
-                  all_.batches.add(got->id, known);
-                  finish_bulk(bid_of(got->id));
-                });
-}
-
-void faktory_session::push_success(job_id batch, batch_table::entry known, job_spec success,
-                                   const wait_limits& limits) {
-  success.after.push_back({batch, {}, after_when::success});
-  to_.when_done(all_.jobs.push(std::move(success), limits),
-                [this, batch, known](auto ended) mutable {
-                  const auto got = outcome_of(std::move(ended));
-                  if (!got) return drop_batch(batch, known, got.error());
-                  if (const std::string_view why = error_of_push(*got); !why.empty()) {
-                    return drop_batch(batch, known, {error_code::invalid, std::string(why)});
-                  }
-                  known.success = got->id;
-                  all_.batches.add(batch, known);
-                  finish_bulk(bid_of(batch));
-                });
-}
-
-// One that nobody will hear of: without what it calls, it ends and is forgotten in its time.
-void faktory_session::drop_batch(job_id batch, const batch_table::entry& known, error why) {
-  to_.when_done(all_.jobs.remove(known.complete), [this, batch, why = std::move(why)](auto first) {
-    const auto removed = outcome_of(std::move(first));
-    if (!removed) return finish_error(why);
-    to_.when_done(all_.jobs.close_batch(batch), [this, why](const auto&) { finish_error(why); });
+  to_.when_done(all_.jobs.push_batch(std::move(spec), limits), [this, known](auto ended) mutable {
+    const auto got = outcome_of(std::move(ended));
+    if (!got) return finish_error(got.error());
+    known.success = got->on_success;
+    known.complete = got->on_end;
+    all_.batches.add(got->id, known);
+    finish_bulk(bid_of(got->id));
   });
 }
 
