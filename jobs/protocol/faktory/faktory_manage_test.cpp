@@ -94,6 +94,48 @@ TEST_F(FaktoryManage, QueuesArePausedAndResumed) {
   EXPECT_EQ(jid_in(c.ask("FETCH")), "\"12345678\"");
 }
 
+TEST_F(FaktoryManage, ManyQueuesArePausedInOneCommit) {
+  auto& c = client();
+  std::vector<job_spec> many;
+  for (int i = 0; i < 200; ++i) many.push_back({.queue = "q" + std::to_string(i), .kind = "k"});
+  for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
+  std::uint64_t before = 0;
+  in_one_commit([&] {
+    before = e().stats().commits;
+    c.send("QUEUE PAUSE *");
+  });
+  EXPECT_EQ(c.hear(), "+OK");
+  EXPECT_LE(e().stats().commits - before, 4U) << "one, the one before it, and what settles";
+  for (const queue_info& q : e().queues()) {
+    EXPECT_EQ(q.options.paused, q.name != "elsewhere") << q.name;  // which was not there yet
+  }
+}
+
+TEST_F(FaktoryManage, MoreQueuesThanGoIntoOneCommitArePausedAndFlushedAll) {
+  auto& c = client();
+  std::vector<job_spec> many;
+  for (int i = 0; i < 700; ++i) many.push_back({.queue = "q" + std::to_string(i), .kind = "k"});
+  for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
+  EXPECT_EQ(c.ask("QUEUE PAUSE *"), "+OK");
+  for (const queue_info& q : e().queues()) EXPECT_TRUE(q.options.paused) << q.name;
+  EXPECT_EQ(c.ask("QUEUE RESUME *"), "+OK");
+  for (const queue_info& q : e().queues()) EXPECT_FALSE(q.options.paused) << q.name;
+  EXPECT_EQ(c.ask("FLUSH"), "+OK");
+  EXPECT_TRUE(list_all({}).empty());
+}
+
+TEST_F(FaktoryManage, APauseThatTheDiskRefusesIsAnErrorAndGoesNoFurther) {
+  auto& c = client();
+  std::vector<job_spec> many;
+  for (int i = 0; i < 700; ++i) many.push_back({.queue = "q" + std::to_string(i), .kind = "k"});
+  for (const auto& pushed : e().push_many(std::move(many)).get()) ASSERT_TRUE(pushed);
+  drive.fails(error_code::io_error);
+  EXPECT_TRUE(c.ask("QUEUE PAUSE *").starts_with("-ERR "));
+  drive.works();
+  pass(2s);
+  for (const queue_info& q : e().queues()) EXPECT_FALSE(q.options.paused) << q.name;
+}
+
 TEST_F(FaktoryManage, QueuesAreRemovedButNotWhatRetriesOrIsDead) {
   auto& c = with_some_of_each();
   EXPECT_EQ(c.ask(push_line("waiting-1")), "+OK");

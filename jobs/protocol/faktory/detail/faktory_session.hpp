@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -58,7 +59,12 @@ class faktory_session final : public protocol::session {
     held_job job{};
   };
   struct bulk_push;
-  struct flushing;
+  // Calls of one command that are under way together.
+  struct many_calls {
+    std::size_t open = 1;          // that have not ended, and the command itself
+    std::optional<error> wrong{};  // the first of them: the command ends with it
+    std::function<void()> then{};  // when all have ended, and none was wrong
+  };
 
   // Reading.
   run_kind run_under_way() const;
@@ -113,8 +119,9 @@ class faktory_session final : public protocol::session {
   void on_failed(const std::string& jid, const held_job& job, const result<fail_receipt>& got);
   void take_back(const std::string& jid, const held_job& job);
   void write_info();
-  void end_one_of(flushing& f);
-  void purge_next(std::vector<std::string> names);
+  template <class T>
+  void one_ended(many_calls& of, const result<T>& got);
+  void purge_next(std::vector<queue_info> queues);
   void pause_next(std::vector<std::string> names, queue_patch patch);
   void remove_next(std::vector<std::string> names);
   void track_get(std::string_view jid);

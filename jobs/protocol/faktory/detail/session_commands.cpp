@@ -18,6 +18,9 @@ namespace {
 using json::json_writer;
 
 constexpr std::uint64_t queues_in_passing = 100;  // that are looked at without a rest
+// Queues that are changed in one commit, and jobs that are in those that are emptied in one.
+constexpr std::size_t queues_at_a_time = 256;
+constexpr std::uint64_t jobs_at_a_time = 1000;
 
 std::uint64_t memory_mb() {
   std::ifstream pages("/proc/self/statm");
@@ -158,11 +161,6 @@ void faktory_session::write_info() {
 
 // FLUSH: what is fetched ends as dead, and then every queue is emptied, the dead with it.
 
-struct faktory_session::flushing {
-  std::size_t open = 1;          // jobs that have not ended, and the command itself
-  std::optional<error> wrong{};  // the first of them
-};
-
 void faktory_session::flush(std::string_view rest) {
   if (!has_no_arguments("FLUSH", rest)) return;
   begin_command();
@@ -170,40 +168,49 @@ void faktory_session::flush(std::string_view rest) {
   why.type = "Flushed";
   why.message = "ended by FLUSH";
   why.for_good = true;
-  const auto f = std::make_shared<flushing>();
+  const auto ends = std::make_shared<many_calls>();
+  ends->then = [this] { purge_next(all_.jobs.queues()); };
   for (const workers::fetched& it : all_.crew.all_fetched()) {
-    ++f->open;
-    to_.when_done(all_.jobs.fail(it.lease, why), [this, f, it](auto ended) {
+    ++ends->open;
+    to_.when_done(all_.jobs.fail(it.lease, why), [this, ends, it](auto ended) {
       const auto got = outcome_of(std::move(ended));
-      if (got || came_too_late(got.error())) {
-        all_.crew.put_down(it);
-      } else if (!f->wrong) {
-        f->wrong = got.error();
-      }
-      end_one_of(*f);
+      const bool is_over = got || came_too_late(got.error());
+      if (is_over) all_.crew.put_down(it);
+      one_ended(*ends, is_over ? void_result(done{}) : void_result(got.error()));
     });
   }
-  end_one_of(*f);
+  one_ended(*ends, void_result(done{}));
 }
 
-void faktory_session::end_one_of(flushing& f) {
-  if (--f.open > 0) return;
-  f.wrong ? finish_error(*f.wrong) : purge_next(queues_of_clients(all_.jobs));
+template <class T>
+void faktory_session::one_ended(many_calls& of, const result<T>& got) {
+  if (!got && !of.wrong) of.wrong = got.error();
+  if (--of.open > 0) return;
+  of.wrong ? finish_error(*of.wrong) : of.then();
 }
 
-void faktory_session::purge_next(std::vector<std::string> names) {
+// Several at a time where they hold little: each purge is a commit, or a share of one.
+void faktory_session::purge_next(std::vector<queue_info> queues) {
   if (has_left_) return finish_error(engine_is_over());
-  if (names.empty()) return finish_ok();
-  std::string name = std::move(names.back());
-  names.pop_back();
-  to_.when_done(all_.jobs.purge(std::move(name)),
-                [this, names = std::move(names)](auto ended) mutable {
-                  const auto got = outcome_of(std::move(ended));
-                  if (!got && got.error().code != error_code::not_found) {
-                    return finish_error(got.error());
-                  }
-                  purge_next(std::move(names));
-                });
+  if (queues.empty()) return finish_ok();
+  const auto group = std::make_shared<many_calls>();
+  std::uint64_t jobs = 0;
+  for (; !queues.empty() && jobs < jobs_at_a_time && group->open <= queues_at_a_time;
+       queues.pop_back()) {
+    const queue_info& q = queues.back();
+    const std::uint64_t held =
+        q.counts.unfinished() + q.counts.done + q.counts.dead + q.counts.cancelled;
+    if (is_servers_own(q.name) || held == 0) continue;
+    jobs += held;
+    ++group->open;
+    to_.when_done(all_.jobs.purge(q.name), [this, group](auto ended) {
+      const auto got = outcome_of(std::move(ended));
+      const bool is_gone = !got && got.error().code == error_code::not_found;
+      one_ended(*group, is_gone || got ? void_result(done{}) : void_result(got.error()));
+    });
+  }
+  group->then = [this, queues = std::move(queues)]() mutable { purge_next(std::move(queues)); };
+  one_ended(*group, void_result(done{}));
 }
 
 // QUEUE.
@@ -229,17 +236,20 @@ void faktory_session::queue(std::string_view rest) {
   pause_next(std::move(names), patch);
 }
 
+// A group of them at a time: each group is one commit, and others have theirs in between.
 void faktory_session::pause_next(std::vector<std::string> names, queue_patch patch) {
   if (has_left_) return finish_error(engine_is_over());
   if (names.empty()) return finish_ok();
-  std::string name = std::move(names.back());
-  names.pop_back();
-  to_.when_done(all_.jobs.configure(std::move(name), patch),
-                [this, names = std::move(names), patch](auto ended) mutable {
-                  const auto got = outcome_of(std::move(ended));
-                  if (!got) return finish_error(got.error());
-                  pause_next(std::move(names), patch);
-                });
+  const auto group = std::make_shared<many_calls>();
+  for (; !names.empty() && group->open <= queues_at_a_time; names.pop_back()) {
+    ++group->open;
+    to_.when_done(all_.jobs.configure(std::move(names.back()), patch),
+                  [this, group](auto ended) { one_ended(*group, outcome_of(std::move(ended))); });
+  }
+  group->then = [this, names = std::move(names), patch]() mutable {
+    pause_next(std::move(names), patch);
+  };
+  one_ended(*group, void_result(done{}));
 }
 
 sweep_request faktory_session::sweep_of(sweep_request::act what) {
