@@ -17,6 +17,12 @@ answer answer_for(error_code code) noexcept {
   }
 }
 
+batch_answer client::push_batch(const std::vector<jobs::job_spec>& specs, const jobs::job_spec&,
+                                const jobs::job_spec&) {
+  return {answer::no,
+          std::vector<push_answer>(specs.size(), push_answer{answer::no, false, 0, {}})};
+}
+
 std::string contents_of(const jobs::job_spec& spec) {
   return spec.queue + " " + spec.kind + " " + std::to_string(spec.priority) + " " + spec.args.data;
 }

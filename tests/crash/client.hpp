@@ -36,6 +36,18 @@ struct taken_job {
   std::string result{};
   std::uint32_t attempt = 0;  // which one this lease is for; 0: not known
   lease_number number = 0;    // in the ledger
+  std::string name{};         // by which it is ended, where that is not its number
+  // Where the job says it, not the one who asks: how long a lease on it lasts, and from an
+  // extension on. Zero: as it was asked for.
+  milliseconds lasts{0};
+  milliseconds extends_by{0};
+  unix_time held_until{};  // surely
+};
+
+// A batch: what came of its callbacks, which are there with it or not at all, and of each job.
+struct batch_answer {
+  answer callbacks = answer::none;
+  std::vector<push_answer> jobs;
 };
 
 class client {
@@ -45,6 +57,9 @@ class client {
   // One answer for each. One spec goes as a single push, more of them in bulk.
   virtual std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs,
                                         jobs::bulk mode) = 0;
+  // Jobs, and what is called when all of them have ended and when all are done.
+  virtual batch_answer push_batch(const std::vector<jobs::job_spec>& specs,
+                                  const jobs::job_spec& on_end, const jobs::job_spec& on_success);
   // None: there was no answer. Empty: nothing came in time.
   virtual std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
                                                       milliseconds lease_for) = 0;

@@ -29,20 +29,58 @@ std::string contents_in(std::string_view text) {
          std::string(text.substr(begin, end + 2 - begin));
 }
 
-std::string job_of(const jobs::job_spec& spec) {
+// Jobs with equal arguments are each other's duplicates: what tells them apart stands beside them.
+std::string custom_of(const jobs::job_spec& spec, const std::string& bid) {
+  std::string text = bid.empty() ? "" : R"(,"bid":")" + bid + "\"";
+  if (!spec.unique.key.empty()) {
+    const bool until_start = spec.unique.until == jobs::unique_until::started;
+    text += R"(,"unique_for":3600,"unique_until":")" +
+            std::string(until_start ? "start" : "success") + R"(","contents":)" + args_of(spec);
+  }
+  return text.empty() ? text : R"(,"custom":{)" + text.substr(1) + "}";
+}
+
+std::string job_of(const jobs::job_spec& spec, const std::string& bid = {}) {
+  const std::string& key = spec.unique.key;
   std::string text = R"({"jid":")" + jid_of(token_of(spec.args.data)) +
                      R"(","jobtype":"crash","queue":")" + spec.queue + R"(","retry":1000,"args":)" +
-                     args_of(spec);
+                     (key.empty() ? args_of(spec) : "[\"" + key + "\"]") + custom_of(spec, bid);
   if (spec.run_at > jobs::unix_time{}) {
     text += R"(,"at":")" + jobs::format_time(spec.run_at) + "\"";
   }
   return text + "}";
 }
 
+// The protocol's shortest reservation is a minute. A job that came over HTTP may have a shorter
+// one.
+constexpr milliseconds short_reservation{300};
+constexpr milliseconds usual_reservation = std::chrono::minutes(30);
+constexpr std::string_view own_jid = "sluice-";
+
+bool goes_over_http(const jobs::job_spec& spec) {
+  return token_of(spec.args.data) % 4 == 0 && spec.unique.key.empty();
+}
+
+std::string text_after(std::string_view text, std::string_view name) {
+  const auto at = text.find(name);
+  if (at == std::string_view::npos) return {};
+  const auto from = at + name.size();
+  return std::string(text.substr(from, text.find_first_of("\",}", from) - from));
+}
+
+// Which attempt this is, by how often it has failed.
+std::uint32_t attempt_in(const std::string& text) {
+  const std::string retries = text_after(text, "\"retry_count\":");
+  return retries.empty()
+             ? 1
+             : static_cast<std::uint32_t>(std::strtoul(retries.c_str(), nullptr, 10)) + 2;
+}
+
 }  // namespace
 
 std::string faktory_contents(const jobs::job_spec& spec) {
-  return contents_in(spec.args.data);
+  const bool is_unique = spec.args.data.find("{\"token\":") == std::string::npos;
+  return contents_in(is_unique ? spec.metadata : spec.args.data);
 }
 
 faktory_client::faktory_client(std::uint16_t port, std::uint16_t http_port, open_connections& kept)
@@ -62,9 +100,51 @@ answer faktory_client::ask(const std::string& command) {
 
 std::vector<push_answer> faktory_client::push(const std::vector<jobs::job_spec>& specs,
                                               jobs::bulk) {
-  if (specs.size() == 1) return {{ask("PUSH " + job_of(specs.front())), false, 0, {}}};
+  if (specs.size() > 1) return push_bulk(specs, {});
+  if (goes_over_http(specs.front())) {
+    jobs::job_spec spec = specs.front();
+    spec.args.data = args_of(spec);
+    spec.lease_for = short_reservation;
+    // A FAIL says nothing of a pause: that of its job is longer than any that is asked for here.
+    spec.retry.first = milliseconds(60);
+    spec.retry.jitter = 0;
+    return http().push({spec}, jobs::bulk::each);
+  }
+  if (!say("PUSH " + job_of(specs.front()) + "\r\n")) return std::vector<push_answer>(1);
+  const std::string line = hear();
+  if (gone()) return std::vector<push_answer>(1);
+  return {{line == "+OK" ? answer::yes : answer::no, line.starts_with("-NOTUNIQUE"), 0, line}};
+}
+
+batch_answer faktory_client::push_batch(const std::vector<jobs::job_spec>& specs,
+                                        const jobs::job_spec& on_end,
+                                        const jobs::job_spec& on_success) {
+  batch_answer all{answer::none, std::vector<push_answer>(specs.size())};
+  if (!say(R"(BATCH NEW {"complete":)" + job_of(on_end) + R"(,"success":)" + job_of(on_success) +
+           "}\r\n")) {
+    return all;
+  }
+  const std::string line = hear();
+  if (gone()) return all;
+  const bool is_there = line.starts_with("$");
+  std::string bid;
+  if (is_there) bid = hear_bytes(std::strtoull(line.c_str() + 1, nullptr, 10) + 2);
+  if (gone()) return all;
+  all.callbacks = is_there ? answer::yes : answer::no;
+  if (!is_there) {
+    for (auto& each : all.jobs) each.how = answer::no;
+    return all;
+  }
+  bid.resize(bid.size() - 2);
+  all.jobs = push_bulk(specs, bid);
+  ask("BATCH COMMIT " + bid);
+  return all;
+}
+
+std::vector<push_answer> faktory_client::push_bulk(const std::vector<jobs::job_spec>& specs,
+                                                   const std::string& bid) {
   std::string text;
-  for (const auto& spec : specs) text += (text.empty() ? "[" : ",") + job_of(spec);
+  for (const auto& spec : specs) text += (text.empty() ? "[" : ",") + job_of(spec, bid);
   std::vector<push_answer> answers(specs.size());
   if (!say("PUSHB " + text + "]\r\n")) return answers;
   const std::string line = hear();  // $2, {}: none was refused
@@ -76,9 +156,10 @@ std::vector<push_answer> faktory_client::push(const std::vector<jobs::job_spec>&
   }
   const bool is_refused = !line.starts_with("$");  // all of them
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    const bool is_no =
-        is_refused || refused.find(jid_of(token_of(specs[i].args.data))) != std::string::npos;
-    answers[i].how = is_no ? answer::no : answer::yes;
+    const std::string why =
+        text_after(refused, "\"" + jid_of(token_of(specs[i].args.data)) + "\":\"");
+    answers[i].how = is_refused || !why.empty() ? answer::no : answer::yes;
+    answers[i].duplicate = why == "Job not unique";
   }
   return answers;
 }
@@ -95,17 +176,26 @@ std::optional<std::vector<taken_job>> faktory_client::lease(std::size_t, millise
   taken_job job;
   job.contents = contents_in(text);
   job.it = token_of(job.contents);
+  job.name = text_after(text, "\"jid\":\"");
+  job.attempt = attempt_in(text);
+  job.lasts = job.name.starts_with(own_jid) ? short_reservation : usual_reservation;
   all.push_back(std::move(job));
   return all;
 }
 
 answer faktory_client::ack(const taken_job& job, const std::string&) {
-  return ask(R"(ACK {"jid":")" + jid_of(job.it) + "\"}");
+  return if_held(job, ask(R"(ACK {"jid":")" + job.name + "\"}"));
 }
 
 answer faktory_client::fail(const taken_job& job, milliseconds) {
-  return ask(R"(FAIL {"jid":")" + jid_of(job.it) +
-             R"(","errtype":"crash","message":"asked to","backtrace":[]})");
+  return if_held(job, ask(R"(FAIL {"jid":")" + job.name +
+                          R"(","errtype":"crash","message":"asked to","backtrace":[]})"));
+}
+
+// Whoever does not have the job any more is told the same.
+answer faktory_client::if_held(const taken_job& job, answer how) {
+  const bool may_be_lost = jobs::real_time().now() >= job.held_until;
+  return how == answer::yes && may_be_lost ? answer::none : how;
 }
 
 // A worker keeps what it has for as long as it beats.

@@ -46,6 +46,7 @@ const reply& http_client::ask(std::string_view method, const std::string& path,
 taken_job http_client::take(const jobs::job& it, jobs::lease_ref lease) const {
   taken_job job = taken(it, lease);
   job.contents = read_(it.spec);
+  job.it = token_of(job.contents);
   return job;
 }
 
@@ -148,6 +149,23 @@ std::optional<std::vector<taken_job>> http_client::list(jobs::job_state state) {
     if (!page) return std::nullopt;
     for (const auto& it : page->jobs) all.push_back(take(it, {it.id, 0}));
     if (!page->cursor) return all;
+    after = "&after=" + std::to_string(*page->cursor);
+  }
+}
+
+bool http_client::close_batches() {
+  std::string after;
+  for (;;) {
+    const auto& answered = ask("GET", "/v1/batches?limit=1000" + after);
+    if (!is_success(answered)) return false;
+    const auto page = json::read<jobs::batch_page>(answered.body);
+    if (!page) return false;
+    for (const auto& batch : page->batches) {
+      if (!batch.open) continue;
+      const auto path = "/v1/batches/" + std::to_string(batch.id) + "/close";
+      if (!is_success(ask("POST", path))) return false;
+    }
+    if (!page->cursor) return true;
     after = "&after=" + std::to_string(*page->cursor);
   }
 }

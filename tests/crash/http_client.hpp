@@ -35,6 +35,9 @@ class http_client final : public client {
   std::optional<std::uint64_t> unfinished() override;
   bool gone() const override { return gone_; }
 
+  // Those that their pushers left open when the server went.
+  [[nodiscard]] bool close_batches();
+
   // What was answered last, for messages and for tests that look closer. Status 0: nothing.
   const jobs::testing::reply& last() const noexcept { return last_; }
 

@@ -34,9 +34,9 @@ std::unique_ptr<client> client_of(const kill_plan::connect_to& how, const server
 
 // Keeps it busy, and ends it after a random time.
 void end_under_load(server_program& server, ledger& book, random& chance, ending when,
-                    const kill_plan& plan) {
+                    std::chrono::milliseconds at_least, const kill_plan& plan) {
   const auto connect_to = [&] { return client_of(plan.connect, server); };
-  const auto moment = below(chance, 1s);
+  const auto moment = below(chance, 1s) + at_least;
   load busy = plan.busy;
   busy.seed = chance.next();
   std::stop_source enough;
@@ -112,7 +112,8 @@ verdict end_again_and_again(const kill_plan& plan) {
       return book.judge();
     }
     end_under_load(server, book, chance,
-                   i % 10 == 3 ? ending::when_all_are_answered : ending::under_load, plan);
+                   i % 10 == 3 ? ending::when_all_are_answered : ending::under_load,
+                   i % 10 == 7 ? plan.long_life : 0ms, plan);
     const auto ended = server.itself().wait();
     EXPECT_TRUE(plan.codes.contains(ended.code)) << ended.code << ": " << ended.err;
     cut_short += ended.code != 0 ? 1U : 0U;

@@ -40,8 +40,9 @@ struct kill_plan {
   std::set<int> codes = {128 + SIGKILL};  // with which it may end
   std::vector<std::string> words{};       // of `serve`, beside the usual ones
   load busy{.pushers = 4, .workers = 4};
-  connect_to connect{};       // empty: over HTTP
-  connect_to connect_last{};  // for what is left at the end; empty: over HTTP
+  std::chrono::milliseconds long_life{0};  // every tenth lasts so long at least
+  connect_to connect{};                    // empty: over HTTP
+  connect_to connect_last{};               // for what is left at the end; empty: over HTTP
   // After each life, when all clients have ended.
   std::function<void()> after_life{};
   // What the load is to bring about besides: of a busy machine's short lives it takes more. They go

@@ -26,7 +26,8 @@ std::string verdict::to_string() const {
                      line("crashes", crashes) + ", " + line("redelivered", redelivered) + ", " +
                      line("expired", expired) + ", " + line("extended", extended) + ", " +
                      line("called off", called_off) + ", " + line("retried", retried) + ", " +
-                     line("results", results) + "; " + line("lost", lost) + ", " +
+                     line("results", results) + ", " + line("duplicates", duplicates) + ", " +
+                     line("called", called) + "; " + line("lost", lost) + ", " +
                      line("unexpected", unexpected) + ", " + line("doubled", doubled) + ", " +
                      line("revived", revived) + ", " + line("twins", twins) + ", " +
                      line("denied", denied) + ", " + line("early", early);
@@ -36,12 +37,12 @@ std::string verdict::to_string() const {
 
 void verdict::add(const verdict& more) {
   for (const auto count :
-       {&verdict::attempted,  &verdict::acknowledged, &verdict::refused, &verdict::unanswered,
-        &verdict::leases,     &verdict::redelivered,  &verdict::done,    &verdict::failed,
-        &verdict::dead,       &verdict::crashes,      &verdict::expired, &verdict::extended,
-        &verdict::called_off, &verdict::retried,      &verdict::results, &verdict::early,
-        &verdict::lost,       &verdict::unexpected,   &verdict::doubled, &verdict::revived,
-        &verdict::twins,      &verdict::denied}) {
+       {&verdict::attempted,  &verdict::acknowledged, &verdict::refused,    &verdict::unanswered,
+        &verdict::leases,     &verdict::redelivered,  &verdict::done,       &verdict::failed,
+        &verdict::dead,       &verdict::crashes,      &verdict::expired,    &verdict::extended,
+        &verdict::called_off, &verdict::retried,      &verdict::results,    &verdict::early,
+        &verdict::lost,       &verdict::unexpected,   &verdict::doubled,    &verdict::revived,
+        &verdict::twins,      &verdict::denied,       &verdict::duplicates, &verdict::called}) {
     this->*count += more.*count;
   }
   findings.insert(findings.end(), more.findings.begin(), more.findings.end());
@@ -131,6 +132,7 @@ void ledger::was_duplicate(token it) {
     auto& mine = s.of(it);
     mine.push = answer::no;
     ++s.so_far.refused;
+    ++s.so_far.duplicates;
     const bool holder = std::ranges::any_of(s.by_key[mine.terms.key], [&](token who) {
       const auto& other = s.of(who);
       const bool may_hold = mine.terms.until != jobs::unique_until::done || other.ended_at == 0 ||
@@ -160,6 +162,17 @@ bool detail::ledger_state::came_rightly(token it, std::string_view contents) {
   return true;
 }
 
+// What it waits for was ended by somebody, or was never there for certain.
+void detail::ledger_state::check_after(token it) {
+  const auto& mine = of(it);
+  if (mine.terms.after.empty()) return;
+  if (mine.first_asked == 0) ++so_far.called;
+  const bool is_early = std::ranges::any_of(mine.terms.after, [&](token other) {
+    return of(other).push == answer::yes && of(other).ending_at == 0;
+  });
+  if (is_early) object(so_far.early, it, "was given out before a job that it waits for had ended");
+}
+
 std::uint64_t ledger::asking() {
   return state_.with([](state& s) { return ++s.clock; });
 }
@@ -177,6 +190,7 @@ lease_number ledger::leased(token it, std::string_view contents, lease_terms how
       }
       return ++s.clock;
     }
+    s.check_after(it);
     if (how.came < r.not_before) s.object(s.so_far.early, it, "was given out before its time");
     // What was asked for earlier may have been on its way.
     if (r.off_at != 0 && how.asked > r.off_at) {

@@ -14,7 +14,8 @@
 //               by a worker after another had been given it
 //   revived     given out again, or found not to be there, after its end had been acknowledged;
 //               or asked for and given out after it was acknowledged as cancelled or deleted
-//   early       given out before its time, or before the pause of a failure was over
+//   early       given out before its time, before the pause of a failure was over, or before
+//               anybody had ended a job that it waits for
 //   twins       a unique key was given to two jobs at a time
 //   denied      a push was called a duplicate while no job could have held its key
 //
@@ -54,7 +55,8 @@ struct push_terms {
   std::string key{};
   jobs::unique_until until = jobs::unique_until::done;
   unix_time not_before{};
-  unix_time key_until{};  // for `elapsed`: held until then at least, if the push is accepted
+  unix_time key_until{};       // for `elapsed`: held until then at least, if the push is accepted
+  std::vector<token> after{};  // that must have ended before it is given out
 };
 
 // One lease: when it was asked for (in calls of the ledger), when the job came, and how long it is
@@ -72,6 +74,8 @@ struct verdict {
   std::uint64_t attempted = 0, acknowledged = 0, refused = 0, unanswered = 0;  // pushes
   std::uint64_t leases = 0, redelivered = 0, done = 0, failed = 0, dead = 0, crashes = 0;
   std::uint64_t expired = 0, extended = 0, called_off = 0, retried = 0, results = 0;
+  std::uint64_t duplicates = 0;  // pushes, which are among the refused
+  std::uint64_t called = 0;      // jobs that had waited for others, and came
   std::uint64_t lost = 0, unexpected = 0, doubled = 0, revived = 0, twins = 0, denied = 0;
   std::uint64_t early = 0;
   std::vector<token> lost_jobs;
@@ -134,6 +138,7 @@ struct ledger_state {
   void check_twins(token it, unix_time now);
   std::uint64_t count_started_twins(token it) const;
   bool came_rightly(token it, std::string_view contents);
+  void check_after(token it);
 };
 
 }  // namespace detail

@@ -47,6 +47,36 @@ class ledger_test : public ::testing::Test {
   ledger book;
 };
 
+TEST_F(ledger_test, AJobThatComesBeforeThoseThatItWaitsForHaveEndedIsEarly) {
+  const auto first = push(answer::yes);
+  const auto refused = push(answer::no);
+  const auto second = push(answer::yes);
+  const auto callback = book.new_token();
+  book.pushing(callback, contents(callback), {.after = {first, refused, second}});
+  book.pushed(callback, answer::yes);
+  lease(first);
+  ack(first);
+  lease(second);
+  lease(callback);
+  ack(second);
+  ack(callback);
+  expect(&verdict::early, 1);
+  EXPECT_EQ(book.judge().called, 1U);
+}
+
+TEST_F(ledger_test, AJobThatComesAfterAllThatItWaitsForHaveEndedIsFine) {
+  const auto first = push(answer::yes);
+  const auto unanswered = push(answer::none);
+  const auto callback = book.new_token();
+  book.pushing(callback, contents(callback), {.after = {first, unanswered}});
+  book.pushed(callback, answer::yes);
+  lease(first);
+  ack(first);
+  lease(callback);
+  ack(callback);
+  expect_ok();
+}
+
 TEST_F(ledger_test, AJobThatIsPushedLeasedAndAckedIsFine) {
   const auto it = push(answer::yes);
   lease(it);

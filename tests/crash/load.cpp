@@ -20,16 +20,25 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t remembered = 16;  // jobs of a pusher, to call off
 constexpr milliseconds long_lease = 2s;   // an orderly end saves leases, and a drain waits for them
 
-// Takes jobs, and tells the ledger so.
+// Takes jobs, and tells the ledger so. One whose own time was over before it was here may be with
+// somebody else by now: whoever is not alone leaves it to run out, as if it had never come.
+enum class late_ones : std::uint8_t { are_taken, are_left };
 std::optional<std::vector<taken_job>> take(ledger& book, client& from, std::size_t max,
-                                           milliseconds wait, milliseconds lease_for) {
+                                           milliseconds wait, milliseconds lease_for,
+                                           late_ones late) {
   const auto asked = book.asking();
-  const auto held_until = jobs::real_time().now() + lease_for;
+  const auto asked_at = jobs::real_time().now();
   auto taken = from.lease(max, wait, lease_for);
   if (!taken) return taken;
   const auto came = jobs::real_time().now();
+  if (late == late_ones::are_left) {
+    std::erase_if(*taken, [&](const taken_job& job) {
+      return job.lasts > 0ms && came >= asked_at + job.lasts;
+    });
+  }
   for (auto& job : *taken) {
-    job.number = book.leased(job.it, job.contents, {asked, came, held_until, job.attempt});
+    job.held_until = asked_at + (job.lasts > 0ms ? job.lasts : lease_for);
+    job.number = book.leased(job.it, job.contents, {asked, came, job.held_until, job.attempt});
   }
   return taken;
 }
@@ -77,7 +86,8 @@ class pusher {
       case 0:
         return {"started-" + number, jobs::unique_until::started, {}};
       case 1:
-        return {"elapsed-" + number, jobs::unique_until::elapsed, 300ms};
+        if (how_.elapsing_keys) return {"elapsed-" + number, jobs::unique_until::elapsed, 300ms};
+        [[fallthrough]];
       default:
         return {"key-" + number, jobs::unique_until::done, {}};
     }
@@ -119,7 +129,32 @@ class pusher {
     }
     if (refused && !to_.gone()) try_again_later();
     if (chance_.below(100) < how_.called_off_percent) call_one_off();
+    if (chance_.below(100) < how_.batch_percent) push_batch();
     return count;
+  }
+
+  // A few jobs, and two that wait until all of them have ended.
+  void push_batch() {
+    std::vector<jobs::job_spec> specs;
+    std::vector<token> tokens;
+    for (std::uint32_t i = 1 + chance_.below(4); i > 0; --i) {
+      tokens.push_back(book_.new_token());
+      specs.push_back(make(tokens.back()));
+      specs.back().unique = {};
+      book_.pushing(tokens.back(), contents_of(specs.back()), terms_of(specs.back()));
+    }
+    std::array<token, 2> callbacks{};
+    std::array<jobs::job_spec, 2> called;
+    for (std::size_t i = 0; i < callbacks.size(); ++i) {
+      callbacks[i] = book_.new_token();
+      called[i] = make(callbacks[i]);
+      called[i].unique = {};
+      called[i].run_at = {};
+      book_.pushing(callbacks[i], contents_of(called[i]), {.after = tokens});
+    }
+    const auto answers = to_.push_batch(specs, called[0], called[1]);
+    for (std::size_t i = 0; i < tokens.size(); ++i) book_.pushed(tokens[i], answers.jobs[i].how);
+    for (const token it : callbacks) book_.pushed(it, answers.callbacks);
   }
 
   // Some job of this pusher, wherever it is by now.
@@ -154,15 +189,17 @@ class worker {
     while (!stop.stop_requested() && !from_.gone()) {
       const bool is_short = chance_.below(10) == 0;
       const auto taken = take(book_, from_, 1 + chance_.below(10), how_.lease_wait,
-                              is_short ? how_.short_lease : long_lease);
+                              is_short ? how_.short_lease : long_lease, late_ones::are_left);
       if (!taken) continue;
-      // A short one is let run out more often.
-      const auto held = is_short ? 10 * how_.held_percent : how_.held_percent;
       if (taken->size() > 1 && chance_.below(3) == 0) {
         ack_all(*taken);
         continue;
       }
-      for (const auto& job : *taken) finish(job, held);
+      // A short one is let run out more often.
+      for (const auto& job : *taken) {
+        const bool ends_soon = job.lasts > 0ms ? job.lasts <= 1s : is_short;
+        finish(job, ends_soon ? 10 * how_.held_percent : how_.held_percent);
+      }
     }
   }
 
@@ -190,7 +227,8 @@ class worker {
   }
 
   void extend(const taken_job& job) {
-    const auto until = jobs::real_time().now() + how_.short_lease;
+    const auto until =
+        jobs::real_time().now() + (job.extends_by > 0ms ? job.extends_by : how_.short_lease);
     book_.extending(job.it, until, job.number);
     book_.extended(job.it, from_.extend(job, how_.short_lease), until, job.number);
   }
@@ -239,7 +277,7 @@ int keep_busy(ledger& book, const connect& to, const load& how, std::stop_token 
 bool drain(ledger& book, client& from, std::chrono::seconds patience) {
   const auto give_up = seam::now() + patience;
   while (seam::now() < give_up) {
-    const auto taken = take(book, from, 500, 100ms, 60s);
+    const auto taken = take(book, from, 500, 100ms, 60s, late_ones::are_taken);
     if (!taken) return false;
     if (!taken->empty()) end_all(book, from, *taken);
     if (!taken->empty()) continue;

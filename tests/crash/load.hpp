@@ -2,7 +2,8 @@
 
 // Clients that keep a job server busy and the ledger informed: pushers (one by one and in bulk, now
 // and later, with unique keys, cancelling and deleting some) and workers (that ack, with results
-// too, fail, bury, extend, or hold on to what they took, with leases that run out).
+// too, fail, bury, extend, or hold on to what they took, with leases that run out). Where the
+// protocol has them, batches with what they call.
 
 #include <chrono>
 #include <cstdint>
@@ -21,7 +22,9 @@ struct load {
   int workers = 3;
   std::uint64_t seed = 1;
   std::uint64_t pushes_max = std::numeric_limits<std::uint64_t>::max();  // of each pusher
-  std::uint32_t keys = 40;  // how many unique keys there are; zero: none
+  std::uint32_t keys = 40;          // how many unique keys there are; zero: none
+  bool elapsing_keys = true;        // also such as are held for a time, whatever becomes of the job
+  std::uint32_t batch_percent = 0;  // after so many of the pushes comes a batch
   milliseconds lease_wait{20};
   milliseconds short_lease{30};    // of one lease in ten, and of extensions
   std::uint32_t held_percent = 3;  // of leases, which a worker never ends; ten times that if short

@@ -95,6 +95,8 @@ class faktory_client final : public wire_client {
   faktory_client(std::uint16_t port, std::uint16_t http_port, open_connections& kept);
 
   std::vector<push_answer> push(const std::vector<jobs::job_spec>& specs, jobs::bulk mode) override;
+  batch_answer push_batch(const std::vector<jobs::job_spec>& specs, const jobs::job_spec& on_end,
+                          const jobs::job_spec& on_success) override;
   std::optional<std::vector<taken_job>> lease(std::size_t max, milliseconds wait,
                                               milliseconds lease_for) override;
   answer ack(const taken_job& job, const std::string& result) override;
@@ -111,6 +113,9 @@ class faktory_client final : public wire_client {
 
  private:
   answer ask(const std::string& command);
+  static answer if_held(const taken_job& job, answer how);
+  std::vector<push_answer> push_bulk(const std::vector<jobs::job_spec>& specs,
+                                     const std::string& bid);
   std::string wid_;
 };
 
