@@ -19,6 +19,14 @@ namespace {
 
 constexpr std::size_t bulk = 100;
 
+// Of latencies, and what share of them is below.
+struct latency_share {
+  std::string name;
+  double share;
+};
+const std::vector<latency_share> percentiles = {
+    {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
+
 class faktory_server {
  public:
   std::uint16_t port() const { return runs_.port("faktory"); }
@@ -110,7 +118,7 @@ int main(int argc, char** argv) {
   declare_throughputs(s, "pushb", "100 jobs a PUSHB");
   declare_throughputs(s, "fetch-ack", "FETCH and ACK of jobs that are there");
   declare_throughputs(s, "e2e", "PUSH, and FETCH and ACK on as many others");
-  const auto declare = [&](const char* name, const char* about, unsigned repetitions_max) {
+  const auto declare = [&](const std::string& name, const char* about, unsigned repetitions_max) {
     s.declare({.name = name,
                .about = about,
                .unit = "us",
@@ -119,19 +127,15 @@ int main(int argc, char** argv) {
   };
   const char* to_answer = "from PUSH to its answer, 1,000 jobs/s for 5 s";
   const char* to_start = "from PUSH to start, 1,000 jobs/s for 5 s, 8 workers waiting";
-  declare("latency-push-p50", to_answer, 3);
-  declare("latency-push-p99", to_answer, 3);
-  declare("latency-start-p50", to_start, 3);
-  declare("latency-start-p99", to_start, 3);
+  for (const auto& p : percentiles) declare("latency-push-" + p.name, to_answer, 3);
+  for (const auto& p : percentiles) declare("latency-start-" + p.name, to_start, 3);
   declare("cpu_us_per_job", "CPU of the server for a whole life cycle, 8 connections each way", 5);
 
   add_throughputs(s);
   const percentile_runs answers = at_a_steady_rate(&latencies::to_answer_us);
-  s.add("latency-push-p50", "sluice", answers.at(0.5));
-  s.add("latency-push-p99", "sluice", answers.at(0.99));
   const percentile_runs starts = at_a_steady_rate(&latencies::to_start_us);
-  s.add("latency-start-p50", "sluice", starts.at(0.5));
-  s.add("latency-start-p99", "sluice", starts.at(0.99));
+  for (const auto& p : percentiles) s.add("latency-push-" + p.name, "sluice", answers.at(p.share));
+  for (const auto& p : percentiles) s.add("latency-start-" + p.name, "sluice", starts.at(p.share));
   s.add("cpu_us_per_job", "sluice", cpu_us_per_job(1));
   s.add("cpu_us_per_job", "sluice_pushb", cpu_us_per_job(bulk));
   const int code = s.run(argc, argv);
