@@ -117,6 +117,19 @@ TEST_F(Delivery, PostsTheEndOfAJobToItsWebhookSigned) {
   wait_for_metric(server, R"(sluice_deliveries_total{queue="sluice/webhooks"} 1)");
 }
 
+TEST_F(Delivery, AWebhookThatWaitsIsExportedOnlyIfItsQueueIsNamed) {
+  receiver to([](const received&) { return answer(503); });
+  server_program server(folder_, {"--delivery-allow", to.url("/ends")}, signing);
+  push(server, {"render", "7", "--webhook", to.url("/ends")});
+  client c = client::open({.url = server.url()}).value();
+  const auto leased = c.lease({}, deadline::after(std::chrono::seconds(30)));
+  ASSERT_TRUE(leased) << leased.error().message;
+  ASSERT_TRUE(c.ack(leased->front().ref()));
+  to.await(1);
+  EXPECT_EQ(server.run({"export"}).out, "") << "no server would take it";
+  EXPECT_HAS(server.run({"export", "--queue", "sluice/webhooks"}).out, "sluice.webhook");
+}
+
 TEST_F(Delivery, RefusesAUrlThatIsNotAllowed) {
   server_program server(folder_, {"--delivery-allow", "http://127.0.0.1:9/in"});
   for (const std::vector<std::string>& words :

@@ -14,6 +14,7 @@
 #include "jobs/cli/words.hpp"
 #include "jobs/json/codec.hpp"
 #include "jobs/json/json_writer.hpp"
+#include "jobs/model/own_queue.hpp"
 
 namespace sluice::jobs::cli {
 namespace {
@@ -120,7 +121,7 @@ class exporter {
     const auto queues = server_.queues();
     if (!queues) return queues.error();
     for (const queue_info& q : *queues) {
-      if (!what_.queue.empty() && q.name != what_.queue) continue;
+      if (what_.queue.empty() ? is_servers_own(q.name) : q.name != what_.queue) continue;
       for (int s = 0; s <= static_cast<int>(job_state::cancelled); ++s) {
         const auto state = static_cast<job_state>(s);
         if (is_wanted(state, what_.states)) jobs += q.counts.of(state);
@@ -133,6 +134,8 @@ class exporter {
     std::string lines;
     for (job& j : page.jobs) {
       if (!is_wanted(j.state, what_.states)) continue;
+      // Nobody may push them on the other side.
+      if (what_.queue.empty() && is_servers_own(j.spec.queue)) continue;
       if (waits_for_others(j) && !what_.detach) {
         ++left_out_;
         continue;
