@@ -20,10 +20,11 @@
 //
 // Guarantees: all waits of a deadlock that is reported were the same before and after the search.
 // One that `is_certain` did exist, if permits are given back by those who took them and none were
-// taken before inspect was on; the others are what can be seen: who uses a queue or a channel is a sample, an actor that is asked may have left
-// the answer to another, and what is queued can be dropped. Waits with a deadline or a stop_token
-// count too, because a program that goes on only by timeouts is in trouble all the same, but the
-// report says so (`ends_by_itself`).
+// taken before inspect was on; the others are what can be seen: who uses a queue or a channel is a
+// sample, an actor that is asked may have left the answer to another, permits that were awaited go
+// back under the name of a thread, and what is queued can be dropped. Waits with a deadline or a
+// stop_token count too, because a program that goes on only by timeouts is in trouble all the same,
+// but the report says so (`ends_by_itself`).
 // Limits: who uses a queue is known by having used it: told are the first uses, some of the later
 // ones, and all that wait or serve one who waits. One who is about to use it for the first time is
 // not known, so a queue or channel may be reported although somebody new would have helped. A
