@@ -38,14 +38,13 @@
 // a promise is not known unless it says so (`promise::made_by`). A function that is still queued,
 // and an actor that is not in its turn, are for the threads of their executor: known are those of a
 // thread_pool that cannot grow, and of a work_stealing_pool without spares, if inspect was on when
-// it was made. Of a pool the ends of 128 threads are known, of a scope those of some 256 children:
+// it was made. Of a pool the ends of 128 threads are known, of a scope those of some 512 children:
 // a join is not found to be stuck by one beyond. What blocks its thread in a task that was resumed
 // is put down to the thread, not to the task. The number by which the actors of two systems are
 // told apart comes again after 65,536 systems. Listed, but not part of a circle, because nobody is
-// known who could end it: a push into a router, a join of a strand
-// that is not in its turn, of a router, a batcher, a pipeline or an actor_system, a when_all of
-// tasks, or of futures of which some are done, a function in the line of a strand, limiters, a
-// place for a keyed actor.
+// known who could end it: a push into a router, a join of a strand that is not in its turn, of a
+// router, a batcher, a pipeline or an actor_system, a when_all of tasks, or of futures of which
+// some are done, a function in the line of a strand, limiters, a place for a keyed actor.
 //
 //     for (const auto& d : inspect::find_deadlocks()) std::cerr << d.text();
 

@@ -21,10 +21,10 @@
 // that allocates when it sees an order of locks for the first time, inside of a lock call that
 // cannot fail, so that there the end of memory is the end of the process. Looking allocates what it
 // returns.
-// Limits: tables of fixed size hold 2048 locks and permits that are held, 8192 runners whose end is
-// waited for, 512 queues and 1024 contended objects. These are totals: they are spread over 32
-// parts by address, of which one may be full before the others: all children of one scope are in
-// one part. Of pools that cannot grow 8192 threads are known, in 8 parts.
+// Limits: tables of fixed size hold 2048 locks and permits that are held, 512 queues and 1024
+// contended objects. These are totals: they are spread over 32 parts by address, of which one may
+// be full before the others. Of those whose end is waited for 4096 are known, of pools that cannot
+// grow 8192 threads, both in 8 parts: all children of one scope are in one.
 // What is beyond is counted in `left_out()` and not shown; of contended objects the one that was
 // waited for least makes room. A coroutine is shown by the outermost task that awaits it. What a
 // handler of an actor waits for and takes is put down to the actor, whether it blocks or is

@@ -75,7 +75,7 @@ class registry final : public watch::observer {
 
   using hold_table = fixed_table<seen_hold, shards, 64>;
   // Apart from the locks, which a scope of many children would leave no room.
-  using runner_table = fixed_table<seen_hold, shards, 256>;
+  using runner_table = fixed_table<seen_hold, 8, 512>;
 
   // With the shard of the object locked: the entry that goes when this party gives back.
   static seen_hold* holder_for(hold_table::shard& all, const void* object,
