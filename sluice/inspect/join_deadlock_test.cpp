@@ -141,10 +141,11 @@ TEST_F(join_deadlock_test, OfAThreadThatJoinsAForkOnAPool) {
 }
 
 TEST_F(join_deadlock_test, OfAWorkerThatJoinsWhatAnotherHasTaken) {
-  work_stealing_pool pool({.threads = 2, .name = "pool"});
   event begun;
-  const ending at_the_end{*this};
+  event helped;
   int joined = 0;
+  work_stealing_pool pool({.threads = 2, .name = "pool"});
+  const ending at_the_end{*this};
   const auto joins = [&] {
     const std::lock_guard hold(m_);
     auto child = fork([&] {
@@ -161,7 +162,6 @@ TEST_F(join_deadlock_test, OfAWorkerThatJoinsWhatAnotherHasTaken) {
   EXPECT_TRUE(says(found, "waits to join fork")) << found.text();
   EXPECT_TRUE(says(found, "join_deadlock_test.cpp:" + std::to_string(joined))) << found.text();
   // It is the same wait, also when the worker is called to help meanwhile.
-  event helped;
   ASSERT_TRUE(pool.submit([&] { helped.set(); }));
   helped.wait();
   EXPECT_EQ(the_deadlock().waits(), found.waits());
@@ -169,10 +169,10 @@ TEST_F(join_deadlock_test, OfAWorkerThatJoinsWhatAnotherHasTaken) {
 
 // While it helps with something else it holds what that has taken, and gives it back.
 TEST_F(join_deadlock_test, AWorkerThatHelpsMeanwhileDoesNotWait) {
-  work_stealing_pool pool({.threads = 2, .name = "pool", .spares_max = 0});
   event begun;
   event helps;
   event go;
+  work_stealing_pool pool({.threads = 2, .name = "pool", .spares_max = 0});
   const ending at_the_end{*this};
   ASSERT_TRUE(pool.submit([&] {
     auto child = fork([&] {
@@ -271,9 +271,9 @@ TEST(join_deadlock_late_test, OfPoolsThatWereThereBeforeInspectWasOn) {
 // In a pool of any size: of those whose end is waited for, one that is stuck is enough.
 TEST_F(join_deadlock_test, OfWhoJoinsAPoolOfManyThreadsAndAnyOfThem) {
   constexpr std::size_t threads = 64;
-  thread_pool pool({.core = threads, .capacity = threads, .name = "pool"});
   event go(named("go"));
   event held;
+  thread_pool pool({.core = threads, .capacity = threads, .name = "pool"});
   const ending at_the_end{*this};
   for (std::size_t i = 1; i < threads; ++i) {
     ASSERT_TRUE(pool.submit([&] { go.wait(); }));
