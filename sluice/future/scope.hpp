@@ -38,6 +38,7 @@
 #include <cstddef>
 #include <exception>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -61,6 +62,7 @@ struct scope_options {
 
   std::size_t max_children = 65'536;
   std::stop_token stop{};
+  std::string name{};  // of the waits for its children, and for room for another
 };
 
 namespace detail {
@@ -98,7 +100,8 @@ class scope {
  public:
   using options = scope_options;
 
-  explicit scope(start_on where, options o = {}) : core_(where, o.max_children, o.stop) {}
+  explicit scope(start_on where, options o = {})
+      : core_(where, o.max_children, o.stop, named(o.name)) {}
 
   // Starts a child, waiting for room (of the scope, and as the executor's policy says).
   void start(task<> child) { (void)start_within(child, {}); }

@@ -38,6 +38,7 @@
 #include "sluice/base/check.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/shared.hpp"
+#include "sluice/sync/named.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -114,6 +115,11 @@ class lazy {
   requires std::same_as<std::invoke_result_t<Initialiser&>, T>
   explicit lazy(Initialiser make)
       : maker_(std::make_unique<maker_of<Initialiser>>(std::move(make))) {}
+  template <std::invocable Initialiser>
+  requires std::same_as<std::invoke_result_t<Initialiser&>, T> lazy(Initialiser make, named as)
+      : lazy(std::move(make)) {
+    watch::set_name(&gate_, as.name());
+  }
   lazy(const lazy&) = delete;
   lazy& operator=(const lazy&) = delete;
   ~lazy() {

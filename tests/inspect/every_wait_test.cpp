@@ -94,11 +94,13 @@ TEST_F(every_wait_test, OfLocksAndSignals) {
 TEST_F(every_wait_test, ForAValueThatAnotherMakes) {
   event begun;
   event go;
-  lazy<int> built([&] {
-    begun.set();
-    go.wait();
-    return 1;
-  });
+  lazy<int> built(
+      [&] {
+        begun.set();
+        go.wait();
+        return 1;
+      },
+      named("built"));
   promise<int> p;
   auto f = p.get_future();
   promise<int> q;
@@ -106,7 +108,7 @@ TEST_F(every_wait_test, ForAValueThatAnotherMakes) {
   const ending at_the_end{*this};
   party("builder", [&] { EXPECT_EQ(built.get(), 1); });
   begun.wait();
-  lists("lazy ", [&](auto stop) { EXPECT_FALSE(built.get(stop)); });
+  lists("lazy built", [&](auto stop) { EXPECT_FALSE(built.get(stop)); });
   go.set();
   lists("future ", [&](auto stop) { EXPECT_FALSE(f.get(stop)); });
   lists("shared_future ", [&](auto stop) { EXPECT_FALSE(shared.get(stop)); });
@@ -161,11 +163,14 @@ TEST_F(every_wait_test, OfEachOfSeveralTasks) {
 TEST_F(every_wait_test, ForTheEndOfWhatWasStarted) {
   event go;
   const ending at_the_end{*this};
-  lists("scope ", [&](auto stop) {
-    sync_scope(pool_, [&](scope& s) { s.start([&] { (void)go.wait(stop); }); });
+  scope_options one(1);
+  one.name = "few";
+  lists("scope few", [&](auto stop) {
+    sync_scope(
+        pool_, [&](scope& s) { s.start([&] { (void)go.wait(stop); }); }, one);
   });
-  lists("semaphore ", [&](auto stop) {
-    scope s(pool_, scope_options(1));
+  lists("semaphore few", [&](auto stop) {
+    scope s(pool_, one);
     s.start([&] { (void)go.wait(stop); });
     auto another = [&]() -> task<> { co_return; }();
     EXPECT_FALSE(s.start_within(another, stop));

@@ -2,15 +2,19 @@
 
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "sluice/future/this_task.hpp"
 #include "sluice/sync/task_step.hpp"
 
 namespace sluice::detail {
 
-scope_core::scope_core(start_on where, std::size_t max_children, const std::stop_token& asked)
-    : where_(where), stop_(asked), room_(static_cast<semaphore::count_type>(max_children)) {
-  check(max_children > 0, "sluice::scope", "room for at least one child");
+scope_core::scope_core(start_on where, std::size_t max_children, const std::stop_token& asked,
+                       named as)
+    : where_(where), stop_(asked), room_(static_cast<semaphore::count_type>(max_children), as) {
+  check_named(max_children > 0, "sluice::scope", std::string(as.name()).c_str(),
+              "room for at least one child");
+  if (!as.name().empty()) watch::set_name(&children_, as.name());
 }
 
 scope_core::~scope_core() {

@@ -43,7 +43,7 @@ class child_count : public wait_calls<child_count> {
 
 class scope_core {
  public:
-  scope_core(start_on where, std::size_t max_children, const std::stop_token& asked);
+  scope_core(start_on where, std::size_t max_children, const std::stop_token& asked, named as);
   scope_core(const scope_core&) = delete;
   scope_core& operator=(const scope_core&) = delete;
   ~scope_core();
