@@ -19,7 +19,8 @@ class keyed_gate {
   status wait(const wait_limits& limits) { return limiter_.acquire_within(7, 2, limits); }
   template <class Where>
   static detached await(keyed_gate& gate, Where&, wait_limits limits, ending& ended) {
-    ended.set(co_await gate.limiter_.async_acquire(7, 2, std::move(limits)));
+    const auto how = co_await gate.limiter_.async_acquire(7, 2, std::move(limits));
+    ended.set(how);  // now that the wait has let go of its key: the limiter may end at once
   }
   void open() {
     limiter_.set({many, 1ns}, many);
