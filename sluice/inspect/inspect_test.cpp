@@ -346,7 +346,9 @@ TEST(inspect_condition_test, ACoroutineThatWantsItsLockBackIsInAWaitOfItsOwn) {
   for (int round = 1; round <= 2; ++round) {
     numbers.insert(the_wait_on(&changed).number);
     time.advance(1h);
-    const std::lock_guard hold(m);
+    // Its wait is listed before it lets go of the lock, which this thread is not to wait for.
+    eventually([&] { return m.try_lock(); });
+    const std::lock_guard hold(m, std::adopt_lock);
     seen = round;
     changed.notify_one();
     const auto wait = the_wait_on(&m);
