@@ -39,7 +39,7 @@ image decode(file f) {
 
 // The slow one. It waits instead of working, and holds no thread meanwhile.
 sluice::task<image> resize(image i) {
-  (void)co_await sluice::sleep_for(4ms);
+  (void)co_await sluice::sleep_for(20ms);
   i.pixels.resize(i.pixels.size() / 16);
   co_return i;
 }
