@@ -94,9 +94,9 @@ TEST_F(EngineCommit, PushesStagedWhileTheFirstCommitOfTheirQueueFailsAreTriedOnT
   auto first = begin_push({.queue = "new"});
   drive.await_held();
   auto second = begin_push({.queue = "new"});
-  bool has_failed = false;
-  drive.fails_when([&](const batch&) -> std::optional<error> {
-    if (std::exchange(has_failed, true)) return std::nullopt;
+  const auto has_failed = std::make_shared<bool>(false);  // the engine outlives the test
+  drive.fails_when([has_failed](const batch&) -> std::optional<error> {
+    if (std::exchange(*has_failed, true)) return std::nullopt;
     return error{error_code::io_error, "once"};
   });
   drive.let_go();

@@ -108,9 +108,9 @@ TEST_F(EngineJob, AnAckDuringACancelThatFailsIsAnAck) {
   auto acked = e().ack(leased[0].ref());
   auto failed = e().fail(leased[1].ref(), {});
   auto released = e().release(leased[2].ref());
-  bool has_failed = false;
-  drive.fails_when([&](const batch&) -> std::optional<error> {
-    if (std::exchange(has_failed, true)) return std::nullopt;
+  const auto has_failed = std::make_shared<bool>(false);  // the engine outlives the test
+  drive.fails_when([has_failed](const batch&) -> std::optional<error> {
+    if (std::exchange(*has_failed, true)) return std::nullopt;
     return error{error_code::io_error, "once"};
   });
   drive.let_go();

@@ -469,18 +469,18 @@ TEST_F(HttpServer, AnswersHeadWithoutABodyAndOptionsWithTheMethods) {
 }
 
 TEST_F(HttpServer, IsNotReadyWhileTheStoreFails) {
-  atomic<bool> fails{false};
-  start({}, {.before_apply = [&](const batch&) -> std::optional<error> {
-          if (fails.load()) return error{error_code::disk_full, "the disk is full"};
+  const auto fails = std::make_shared<atomic<bool>>(false);  // the engine outlives the test
+  start({}, {.before_apply = [fails](const batch&) -> std::optional<error> {
+          if (fails->load()) return error{error_code::disk_full, "the disk is full"};
           return std::nullopt;
         }});
   push();
-  fails.store(true);
+  fails->store(true);
   const reply refused = ask("POST", "/v1/jobs", R"({"kind":"k"})");
   EXPECT_EQ(problem_of(refused, 503, error_code::disk_full), "the disk is full");
   EXPECT_EQ(problem_of(ask("GET", "/readyz"), 503, error_code::disk_full), "the disk is full");
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
-  fails.store(false);
+  fails->store(false);
   eventually([&] { return ask("GET", "/readyz").status == 200; });
   push();
 }

@@ -61,9 +61,10 @@ class outgoing_test : public ::testing::Test {
     return begin(url, std::move(body)).end.get();
   }
   std::size_t idle() {
-    std::promise<std::size_t> count;
-    on.post([&] { count.set_value(o().idle()); });
-    return count.get_future().get();
+    const auto count = std::make_shared<std::promise<std::size_t>>();
+    auto counted = count->get_future();
+    on.post([this, count] { count->set_value(o().idle()); });
+    return counted.get();
   }
 
   manual_time time;
