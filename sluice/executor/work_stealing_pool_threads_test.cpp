@@ -89,8 +89,8 @@ TEST(WorkStealingPoolThreadsTest, ASpareMayBeCalledForWhileTheLastOneEnds) {
   sluice::testing::stress said;
   auto dice = said.generator(0);
   constexpr int rounds = 5000;
+  event release;  // before the pool, whose worker waits for it to the end
   work_stealing_pool pool({.threads = 1, .spares_max = 1, .keep_alive = 0ns});
-  event release;
   ASSERT_TRUE(pool.submit([&] { release.wait(); }));
   eventually([&] { return pool.stats().blocked == 1; }, "the worker to sleep");
   for (int round = 0; round < rounds; ++round) {
