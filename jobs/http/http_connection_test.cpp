@@ -34,7 +34,11 @@ class HttpConnection : public testing::HttpTest {
   }
   std::uint64_t received() const { return metric("sluice_http_received_bytes_total"); }
   std::uint64_t timeouts() const { return metric("sluice_http_timeouts_total"); }
-  void hold() { holds_.store(true); }
+  void hold() {
+    held_.reset();
+    let_go_.reset();
+    holds_.store(true);
+  }
   void until_held() { held_.wait(); }
   void let_go() {
     holds_.store(false);
@@ -232,8 +236,9 @@ TEST_F(HttpConnection, ReadsABodyOfManyJobsOnlyAsTheyArePushed) {
 
 TEST_F(HttpConnection, IsNotReadWhileItsAnswersAreNotRead) {
   start({.unsent_bytes_max = 100'000, .body_time = 300ms});
-  std::string text(100'000, 'x');
-  push(R"({"kind":"k","args":")" + text + "\"}");
+  const std::string text(100'000, 'x');
+  // Not over HTTP: a body that stands still for a moment on its way would be too slow as well.
+  ASSERT_TRUE(jobs().push({.kind = "k", .args = {'"' + text + '"'}}).get());
   wire w = connect();
   std::string gets;
   for (int i = 0; i < 2000; ++i) gets += "GET /v1/jobs/1 HTTP/1.1\r\n\r\n";
@@ -440,17 +445,25 @@ TEST_F(HttpSlowBehindALease, IsAnsweredOnceWhenWhatComesIsNotHttp) {
 TEST_F(HttpConnection, OutlivesHalfABodyWhoseClientHasGoneBehindARequestThatWaits) {
   start({.head_time = 200ms, .body_time = 20ms}, held_store());
   push();
-  hold();
-  wire w = connect();
-  // The first is not answered before the deadline of the second's body.
-  w.send(one_push + one_push.substr(0, one_push.size() - 1));
-  until_held();
-  w.half_close();
-  EXPECT_EQ(send("G").status, 408);  // later than that deadline
-  let_go();
-  EXPECT_EQ(w.receive().status, 201);
-  EXPECT_TRUE(w.ends());
-  EXPECT_EQ(jobs().stats().pushed, 2U);
+  std::uint64_t pushed = 1;
+  // Again where the deadline came before the client went: then the half is answered.
+  eventually([&] {
+    hold();
+    wire w = connect();
+    // The first is not answered before the deadline of the second's body.
+    w.send(one_push + one_push.substr(0, one_push.size() - 1));
+    until_held();
+    w.half_close();
+    EXPECT_EQ(send("G").status, 408);  // later than that deadline
+    let_go();
+    EXPECT_EQ(w.receive().status, 201);
+    EXPECT_EQ(jobs().stats().pushed, ++pushed);
+    const reply of_half = w.receive();
+    if (of_half.status == 408) return false;
+    EXPECT_EQ(of_half.status, 0) << of_half.body;
+    EXPECT_TRUE(w.ends());
+    return true;
+  });
 }
 
 TEST_F(HttpConnection, IsNotIdleWhileItWaits) {
