@@ -391,6 +391,7 @@ TEST_F(every_wait_test, WhoRunsWhatIsJoinedHasTakenItNowhere) {
   const ending at_the_end{*this};
   party("ann",
         [&] { sync_scope(pool_, [&](scope& s) { s.start([&] { (void)go.wait(token()); }); }); });
+  until_waited_for(&go);  // a thread of the pool runs it
   std::string text;
   eventually(
       [&] { return (text = inspect::to_text(inspect::waits())).find("scope") != text.npos; });
