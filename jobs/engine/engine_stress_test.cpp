@@ -62,15 +62,23 @@ class EngineStress : public ::testing::Test {
     }
   }
   void fail_sometimes(random dice) {
-    drive.fails_when([dice, n = 0](const batch&) mutable -> std::optional<error> {
-      if (++n % 8 != 0 || dice.below(4) != 0) return std::nullopt;
-      return error{dice.below(2) == 0 ? error_code::io_error : error_code::disk_full,
+    // The function is copied for every commit: what it remembers is beside it.
+    struct state {
+      random dice;
+      int n;
+    };
+    const auto mine = std::make_shared<state>(state{dice, 0});
+    drive.fails_when([mine](const batch&) -> std::optional<error> {
+      if (++mine->n % 8 != 0 || mine->dice.below(4) != 0) return std::nullopt;
+      return error{mine->dice.below(2) == 0 ? error_code::io_error : error_code::disk_full,
                    "now and then"};
     });
   }
 
   void produce(random dice) {
     for (std::size_t i = 0; i < pushes_of_each; ++i) {
+      // After a commit that failed pushes are refused until a probe has worked.
+      sluice::testing::eventually([&] { return it->health().takes_pushes; });
       job_spec s;
       s.queue = queues[dice.below(queues.size())];
       s.kind = "k";
@@ -349,6 +357,7 @@ TEST_F(EngineStress, EveryAcknowledgedPushIsAccountedForOnce) {
     stop.request_stop();
   }
   sluice::testing::eventually([&] { return it->drained(deadline::after(1s)).get() == status::ok; });
+  EXPECT_GT(it->stats().commit_errors, 0U) << "or it shows nothing of a disk that fails";
   check_totals();
   check_keys();
   it->stop();

@@ -374,10 +374,7 @@ TEST_F(FaktoryManage, AFlushThatCannotEndWhatIsFetchedIsAnErrorAndLeavesItFetche
   EXPECT_EQ(c.ask(push_line("fetched-1")), "+OK");
   (void)c.ask("FETCH");
   settle();
-  drive.fails_when([is_first = true](const batch&) mutable -> std::optional<error> {
-    if (!std::exchange(is_first, false)) return std::nullopt;
-    return error{error_code::io_error, "made to fail"};
-  });
+  drive.fails(error_code::io_error);
   EXPECT_TRUE(c.ask("FLUSH").starts_with("-ERR "));
   drive.works();
   pass(2s);
