@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -349,6 +350,22 @@ TEST(UserChange, ListensAsRootFirst) {
   socket_wire to(port);
   to.send("put 7 0 60 1\r\nx\r\n");
   EXPECT_EQ(to.line(), "INSERTED 1");
+}
+
+// The C library changes the threads by signals, and does not say when one could not be sent.
+TEST(UserChange, IsRefusedWhenAThreadWouldStayRoot) {
+  if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) {
+    GTEST_SKIP() << "takes root and a user nobody";
+  }
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_SIGPENDING, &usual), 0);
+  rlimit none = usual;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &none), 0);
+  program server({"beanstalkd", "-l", "127.0.0.1", "-p", "0", "-V", "-u", "nobody"});
+  ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &usual), 0);
+  eventually([&] { return server.has_ended(); }, "a server that does not serve as root");
+  EXPECT_NE(server.err().find("cannot become the user nobody"), std::string::npos) << server.err();
 }
 
 TEST(UserChange, MakesItsSocketWhereOnlyRootMayAndOwnsIt) {

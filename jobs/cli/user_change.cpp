@@ -7,6 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "sluice/base/check.hpp"
 
@@ -23,6 +26,25 @@ void set_user_of_this_thread(uid_t effective) {
   constexpr auto as_it_is = static_cast<uid_t>(-1);
   check(::syscall(call, as_it_is, effective, as_it_is) == 0, "sluice::jobs::cli::user_change",
         "to be root, or a user that root has become");
+}
+
+// The library changes the other threads by signals. One that could not be sent, because too many of
+// others wait, leaves a thread as it was and is told to nobody. Where the system does not say who
+// its threads are, there is nothing to look at.
+bool is_every_thread(uid_t user) {
+  std::error_code failed;
+  for (std::filesystem::directory_iterator it("/proc/self/task", failed), end; !failed && it != end;
+       it.increment(failed)) {
+    std::ifstream status(it->path() / "status");  // of one that has just ended: empty
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("Uid:")) continue;
+      std::istringstream ids(line.substr(4));
+      for (uid_t id = 0; ids >> id;) {
+        if (id != user) return false;
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -66,8 +88,12 @@ void_result user_change::give(const std::string& file) const {
 }
 
 void_result user_change::finish() const {
-  if (!is_needed_ || ::setresuid(user_, user_, user_) == 0) return done{};
-  return cannot(error_code::io_error, std::strerror(errno));
+  if (!is_needed_) return done{};
+  if (::setresuid(user_, user_, user_) != 0) {
+    return cannot(error_code::io_error, std::strerror(errno));
+  }
+  if (is_every_thread(user_)) return done{};
+  return cannot(error_code::io_error, "one of its threads is still another; start it again");
 }
 
 }  // namespace sluice::jobs::cli
