@@ -41,7 +41,9 @@ class loop {
 
   template <class F>
   void post(F f) {
-    boost::asio::post(*context_, std::move(f));
+    // What is posted may let all of this end before the post itself returns.
+    const std::shared_ptr<boost::asio::io_context> context = context_;
+    boost::asio::post(*context, std::move(f));
   }
   boost::asio::io_context& context() noexcept { return *context_; }
   time_point now() const noexcept { return timers_.now(); }
@@ -55,7 +57,7 @@ class loop {
   void ring();
 
   clock& timers_;
-  // Shared with the clock's timers, which may fire when all of this is gone.
+  // Shared with the clock's timers, which may fire when all of this is gone, and with who posts.
   const std::shared_ptr<boost::asio::io_context> context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_;
   std::map<alarm, function> due_;
