@@ -110,10 +110,12 @@ void steal_crew::call_one() noexcept {
     called->sleeper->unpark();
     return;
   }
+  // relaxed: a number to read. Before the thread runs: who saw what it did finds it counted.
+  spares_started_.fetch_add(1, relaxed);
   try {
     start_thread(again);
-    spares_started_.fetch_add(1, relaxed);
   } catch (const std::exception&) {
+    spares_started_.fetch_sub(1, relaxed);
     // No thread to be had now: those that run will come to the work, or the next call will try.
     // Those that went to sleep meanwhile will not, and what came woke none of them.
     bool somebody_sleeps = false;
