@@ -302,8 +302,8 @@ future<result<std::uint64_t>> engine::purge(std::string name) {
       });
 }
 
-bool engine::help() {
-  return impl_->help();
+bool engine::help(const std::function<void()>& between) {
+  return impl_->help(between);
 }
 
 engine_stats engine::stats() const {

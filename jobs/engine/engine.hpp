@@ -25,6 +25,8 @@
 // and waiting_bytes_max; what is on its way to the store by options::staged_bytes_max.
 // When the disk is full or fails: what was to be committed is answered with the reason, pushes are
 // refused with it from then on, leases and acks are tried on; a probe brings the pushes back.
+// Nothing is said to be stored before it is. But a worker who waits may get a job that was pushed
+// while it is being stored, and if that fails, its lease is lost and the push hears io_error.
 // Cost: a push and its ack are each a share of one commit (./bench engine).
 //
 //     auto engine = jobs::engine::open(std::move(store)).value();
@@ -196,9 +198,11 @@ class engine {
   // what they have staged is committed here if it is little, or else handed to the committing
   // thread. From the first call on, this thread must call it after whatever else it calls: until
   // then nothing of that is begun. Spares two changes of threads for each call (./bench beanstalk).
+  // `between` is called when jobs were given to workers and the disk is to be waited for next:
+  // write what there is to write. It may call all of this but help.
   // True: the commit waits, for 100 us at most, for callers who were answered just now and are
-  // about to come back; serve who has come, and call it again.
-  bool help();
+  // about to come back; or something was asked in between. Serve who has come, and call it again.
+  bool help(const std::function<void()>& between = {});
 
   engine_stats stats() const;
   jobs::health health() const;

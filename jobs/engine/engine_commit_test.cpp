@@ -35,7 +35,7 @@ TEST_F(EngineCommit, PushesMadeWhileOneIsUnderWayShareTheNext) {
   EXPECT_EQ(drive.adds(), (std::vector<std::size_t>{1, 100}));
 }
 
-TEST_F(EngineCommit, NothingIsAnsweredOrGivenOutBeforeItIsStored) {
+TEST_F(EngineCommit, NothingIsAnsweredBeforeItIsStored) {
   push_some(2);
   const leased_job l = take();
   settle();

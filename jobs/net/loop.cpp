@@ -17,7 +17,10 @@ constexpr int handlers_a_turn = 64;
 }  // namespace
 
 loop::loop(std::string thread_name)
-    : thread_name_(std::move(thread_name)), keep_(context_.get_executor()), timer_(context_) {}
+    : thread_name_(std::move(thread_name)),
+      context_(std::make_shared<boost::asio::io_context>(1)),
+      keep_(context_->get_executor()),
+      timer_(*context_) {}
 
 loop::~loop() {
   check(!thread_.joinable() || ended_.is_set(), "sluice::jobs::net::loop",
@@ -31,12 +34,12 @@ void loop::start() {
 
 void loop::run() noexcept {
   seam::name_thread(thread_name_);
-  while (context_.run_one() != 0) {
+  while (context_->run_one() != 0) {
     bool idles = false;
     for (;;) {
       if (idles) seam::yield();  // those that are waited for may want this very core
       const int ran = run_ready();
-      const turn_end then = end_turn();
+      const turn then = end_turn();
       if (!then.again && !then.ran) break;
       idles = ran == 0 && !then.ran;
     }
@@ -47,21 +50,22 @@ void loop::run() noexcept {
 thread_local const loop* loop::ends_turn_ = nullptr;
 
 // What it posts runs right after it: nobody is woken for that, and no socket is looked at first.
-loop::turn_end loop::end_turn() {
+loop::turn loop::end_turn() {
   if (!turn_end_) return {};
   ends_turn_ = this;
-  const bool again = turn_end_();
+  const bool again = turn_end_(run_posted_);
   ends_turn_ = nullptr;
   return {again, drain_inbox()};
 }
 
 int loop::run_ready() {
   int ran = 0;
-  while (ran < handlers_a_turn && context_.poll_one() != 0) ++ran;
+  while (ran < handlers_a_turn && context_->poll_one() != 0) ++ran;
   return ran;
 }
 
 void loop::post(work& item) noexcept {
+  const auto context = ends_turn_ == this ? nullptr : context_;
   bool first = false;
   {
     const std::lock_guard hold(inbox_guard_);
@@ -69,11 +73,11 @@ void loop::post(work& item) noexcept {
     inbox_.push_back(item);
   }
   // Whoever finds it empty wakes the loop, for all that come until it looks.
-  if (first && ends_turn_ != this) boost::asio::post(context_, [this] { (void)drain_inbox(); });
+  if (first && context) boost::asio::post(*context, [this] { (void)drain_inbox(); });
 }
 
 void loop::run_soon(std::function<void()> f) {
-  boost::asio::post(context_, [this, f = std::move(f)] {
+  boost::asio::post(*context_, [this, f = std::move(f)] {
     f();
     run_touched();
   });

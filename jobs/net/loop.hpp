@@ -50,8 +50,10 @@ class loop : public executor {
   virtual ~loop();
 
   // Called on the loop's thread whenever it has run what was ready; while it says true, again as
-  // soon as the loop has looked for more. Before `start`.
-  void at_turn_end(std::function<bool()> f) { turn_end_ = std::move(f); }
+  // soon as the loop has looked for more. It may call `between` to have what it has posted so far
+  // run at once. Before `start`.
+  using turn_end = std::function<bool(const std::function<void()>& between)>;
+  void at_turn_end(turn_end f) { turn_end_ = std::move(f); }
 
   // Any thread.
   void start();
@@ -65,7 +67,7 @@ class loop : public executor {
   template <class Loops>
   static void stop_all(const Loops& loops, const wait_limits& limits);
 
-  boost::asio::io_context& context() noexcept { return context_; }
+  boost::asio::io_context& context() noexcept { return *context_; }
   bool is_stopping() const noexcept { return stopping_; }
 
   void add(std::shared_ptr<peer> p);
@@ -88,19 +90,21 @@ class loop : public executor {
  private:
   void run() noexcept;
   int run_ready();
-  struct turn_end {
+  struct turn {
     bool again = false;
     bool ran = false;
   };
-  turn_end end_turn();
+  turn end_turn();
   bool drain_inbox();  // false: there was nothing
   void pump_touched();
   void on_timer();
   void end_if_over();
 
   const std::string thread_name_;
-  std::function<bool()> turn_end_;
-  boost::asio::io_context context_{1};
+  turn_end turn_end_;
+  const std::function<void()> run_posted_ = [this] { (void)drain_inbox(); };
+  // Shared with who posts: what is posted may let all of this end before that returns.
+  const std::shared_ptr<boost::asio::io_context> context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_;
   boost::asio::steady_timer timer_;
   time_point timer_at_ = time_point::max();

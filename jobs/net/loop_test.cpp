@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 class loop_test : public ::testing::Test {
  protected:
   loop_test() {
-    loop_.at_turn_end([this] {
+    loop_.at_turn_end([this](const std::function<void()>& between) {
+      between_ = between;
       if (auto act = std::exchange(at_end_, nullptr)) act();
       return false;
     });
@@ -38,7 +39,8 @@ class loop_test : public ::testing::Test {
 
   event done_;
   loop loop_{"test"};
-  std::function<void()> at_end_;  // on the loop's thread
+  std::function<void()> at_end_;  // on the loop's thread, as is the other
+  std::function<void()> between_;
 };
 
 TEST_F(loop_test, WhatTheEndOfATurnPostsRunsBeforeAllElse) {
@@ -52,6 +54,21 @@ TEST_F(loop_test, WhatTheEndOfATurnPostsRunsBeforeAllElse) {
   });
   expect_soon(done_);
   EXPECT_EQ(order, "posted later");
+}
+
+TEST_F(loop_test, WhatTheEndOfATurnHasPostedRunsInBetweenWhereThatIsAskedFor) {
+  std::string order;
+  end_next_turn_with([&] {
+    post([&] {
+      order += "first ";
+      post([&] { order += "then"; });
+    });
+    between_();
+    order += "between ";
+    post([&] { done_.set(); });
+  });
+  expect_soon(done_);
+  EXPECT_EQ(order, "first between then");
 }
 
 // What is posted may call the engine again, whose changes the end of a turn commits.

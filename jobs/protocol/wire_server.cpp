@@ -20,7 +20,7 @@ class wire_server::impl {
   explicit impl(options o) : state_(std::move(o)) {}
   ~impl() { stop({}); }
 
-  result<std::vector<std::uint16_t>> start(make_session make, std::function<bool()> at_turn_end);
+  result<std::vector<std::uint16_t>> start(make_session make, turn_end at_turn_end);
   void stop(const wait_limits& limits);
   result<tls_certificate> reload_tls();
   wire_counts counts() const;
@@ -40,7 +40,7 @@ class wire_server::impl {
 };
 
 result<std::vector<std::uint16_t>> wire_server::impl::start(make_session make,
-                                                            std::function<bool()> at_turn_end) {
+                                                            turn_end at_turn_end) {
   check(loops_.empty(), "sluice::jobs::protocol::wire_server", "to be started once");
   make_ = std::move(make);
   if (state_.options.tls) {
@@ -147,8 +147,7 @@ wire_server::wire_server(options o) {
 }
 wire_server::~wire_server() = default;
 
-result<std::vector<std::uint16_t>> wire_server::start(make_session make,
-                                                      std::function<bool()> at_turn_end) {
+result<std::vector<std::uint16_t>> wire_server::start(make_session make, turn_end at_turn_end) {
   return impl_->start(std::move(make), std::move(at_turn_end));
 }
 

@@ -79,8 +79,8 @@ class wire_server {
 
   // Once. The ports in the order of options::listen (zero: not TCP), or why it cannot listen.
   // `at_turn_end` is called on each loop's thread whenever it has run what was ready: engine::help.
-  result<std::vector<std::uint16_t>> start(make_session make,
-                                           std::function<bool()> at_turn_end = {});
+  using turn_end = std::function<bool(const std::function<void()>& between)>;
+  result<std::vector<std::uint16_t>> start(make_session make, turn_end at_turn_end = {});
   // Takes no connections any more, tells every session (session::finish_up), writes what is open,
   // closes; what is left at the limit is cut off.
   void stop(const wait_limits& limits = {});

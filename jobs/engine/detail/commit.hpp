@@ -57,6 +57,7 @@ struct commit {
   struct staged_push {
     std::size_t change = 0;
     push_item item;
+    bool is_handed_over = false;  // a worker has it already
   };
   // A job that is dropped from a full queue.
   struct eviction {

@@ -68,7 +68,7 @@ std::uint64_t engine::impl::next_number() noexcept {
 // Few changes are committed here and now: to hand them over and to hear of it would take as long as
 // the commit. Many are the committer's, while this thread gathers more; and so is a disk that lets
 // one wait.
-bool engine::impl::help() {
+bool engine::impl::help(const between& then) {
   // What a thread staged here before it helped another engine is still to be begun.
   if (helps_.whom != number_) helps_ = {number_, helps_.whom != 0};
   if (!helps_.has_something) return false;
@@ -84,7 +84,8 @@ bool engine::impl::help() {
     wake_.set();
     return false;
   }
-  (void)round(who::helper);
+  (void)round(who::helper, then);
+  if (helps_.has_something) return true;  // that was asked in between
   const std::lock_guard hold(mutex_);
   const time_point next =
       std::min(core_.next_wake(time_.timers().now(), time_.now()), next_probe_or_flush());
@@ -92,7 +93,7 @@ bool engine::impl::help() {
   return false;
 }
 
-bool engine::impl::round(who by) {
+bool engine::impl::round(who by, const between& then) {
   std::vector<store_call> calls;
   std::vector<detail::queue_state*> windows;
   std::vector<std::uint64_t> stops;
@@ -132,7 +133,7 @@ bool engine::impl::round(who by) {
   out.deliver();
   const bool had_work =
       !stops.empty() || !calls.empty() || !windows.empty() || is_due || fired || !next.empty();
-  if (!next.empty()) write(std::move(next));
+  if (!next.empty()) write(std::move(next), then);
   probe();
   flush_if_due();
   return had_work;
@@ -342,7 +343,19 @@ void engine::impl::read_args_of_ends(detail::commit& c) {
   }
 }
 
-void engine::impl::write(detail::commit c) {
+// Whoever waits for a job gets it before the disk is waited for.
+void engine::impl::hand_over(detail::commit& c, const between& then) {
+  if (c.pushes.empty()) return;
+  detail::answers out;
+  {
+    const std::lock_guard hold(mutex_);
+    if (!core_.hand_over(c, out)) return;
+  }
+  out.deliver();
+  if (then) then();
+}
+
+void engine::impl::write(detail::commit c, const between& then) {
   detail::answers out;
   std::optional<error> no_room;
   if (!c.pushes.empty()) {
@@ -355,6 +368,7 @@ void engine::impl::write(detail::commit c) {
     }
   }
   read_args_of_ends(c);
+  if (!no_room) hand_over(c, then);
   auto how = no_room ? result<applied>(*no_room) : apply(c.changes);
   if (!how && how.error().code == error_code::disk_full && !c.pushes.empty()) {
     // Acks and deletes need little or no space. They go on.

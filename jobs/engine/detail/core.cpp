@@ -367,7 +367,7 @@ void core::stage_saved_leases() {
 
 queue_info core::info_of(const queue_state& q) const {
   queue_info info{q.name, q.options, q.counts};
-  info.counts.ready -= q.running;
+  info.counts.ready -= q.running - q.unstored;
   info.counts.running = q.running;
   return info;
 }

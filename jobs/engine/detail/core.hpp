@@ -6,7 +6,8 @@
 // The engine calls it with its lock held. Calls change what is in memory, stage what must be
 // durable, and put answers that need no commit into `answers`. The committer takes what was staged
 // (`take_commit`), gives it to the store, and says how that went (`committed`, `refused`): only
-// then are staged pushes published, ended leases forgotten, and their callers answered.
+// then are staged pushes published, ended leases forgotten, and their callers answered. The one
+// thing that goes before is a job to a worker who waits for it (`hand_over`).
 //
 // Counts are those of the store: a running job is counted as ready there, and as running beside it.
 
@@ -19,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,12 +30,12 @@
 
 #include "jobs/engine/detail/answers.hpp"
 #include "jobs/engine/detail/commit.hpp"
+#include "jobs/engine/detail/cron_state.hpp"
 #include "jobs/engine/detail/lease_state.hpp"
 #include "jobs/engine/detail/queue_state.hpp"
 #include "jobs/engine/detail/waiting.hpp"
 #include "jobs/engine/detail/window.hpp"
 #include "jobs/engine/engine.hpp"
-#include "jobs/model/cron_schedule.hpp"
 #include "jobs/store/gates.hpp"
 #include "sluice/base/random.hpp"
 
@@ -187,6 +189,9 @@ class core {
   bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
   void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
   commit take_commit();
+  // Before it is stored: gives jobs of it to workers who wait for one, if the store decides nothing
+  // of them. What such a worker says waits for the commit; if that fails, it has nothing.
+  bool hand_over(commit& c, answers& out);
   void committed(commit& c, const applied& how, answers& out);
   void refused(commit& c, const error& why, answers& out);
   // Pushes into full queues that make room by dropping another job: the store says which.
@@ -280,13 +285,24 @@ class core {
   void count_start(queue_state& q, const job& j);
   static bucket& rate_of_key(queue_state& q, std::string_view key, time_point now);
   bool may_start(const queue_state& q, time_point now) const;
+  bool lets_start(const queue_state& q, time_point now) const;
   void arm_rate(queue_state& q);
   bool key_may_start(queue_state& q, const job_ptr& it);
   void put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by);
-  leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what);
+  leased_job start(queue_state& q, job_ptr it, const lease_request& what, bool is_stored = true);
+  leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what, bool is_stored);
+  void answer_lease(lease_wait& w, std::vector<leased_job> with, answers& out);
+  void hand_over_to(queue_state& q, std::span<commit::staged_push* const> those, answers& out);
+  void handed_over_is_stored(const job& j);
+  void handed_over_is_not_stored(job_id id, answers& out);
+  void hear_what_waited(answers& out);
   void want_refill(queue_state& q);
   result<lease_state*> checked_lease(lease_ref ref);
-  bool is_being_cancelled(lease_ref ref) const;
+  bool is_being_decided(lease_ref ref) const;
+  void when_decided(lease_ref ref, commit::after then);
+  void note_progress(const lease_state& l);
+  void stage_logs(job_id of, std::unique_ptr<std::vector<log_line>> lines, std::uint64_t bytes,
+                  promise<void_result> to);
   std::optional<error> refuse_said(std::uint64_t bytes, job_id id) const;
   void keep_leased(lease_state& l, const job_ptr& it);
   void time_lease(lease_state& l);
@@ -303,7 +319,6 @@ class core {
   event_page read_events(event_request& what) const;
   bool fits(const event_request& what, const job_event& e) const;
   void add_event(job_event e);
-  struct cron_state;  // below
   cron_info info_of(const cron_state& c) const;
   void time_cron(cron_state& c, std::optional<unix_time> at);
   void stage_cron(cron_state& c, unix_time wall);
@@ -331,8 +346,9 @@ class core {
 
   std::unordered_map<job_id, lease_state> leases_;
   std::uint64_t leased_bytes_ = 0;
-  std::uint64_t running_ = 0;        // leases whose job has not ended
-  std::unordered_set<job_id> busy_;  // a change that needed the store is staged for it
+  std::uint64_t running_ = 0;           // leases whose job has not ended
+  std::unordered_set<job_id> busy_;     // a change that needed the store is staged for it
+  std::vector<commit::after> unheard_;  // what workers said of jobs that are being stored
   std::unordered_map<job_id, waiting::line> ends_;  // who waits for the end of which job
   waiting::line drains_;
   waiting::line reads_;        // leases that wait only until the store was read
@@ -358,13 +374,6 @@ class core {
   std::uint64_t window_jobs_ = 0;
   std::optional<unix_time> next_due_;
 
-  struct cron_state {
-    cron_entry entry;
-    cron_schedule when;
-    std::optional<unix_time> timed_at;  // its place in cron_times_
-    bool is_staged = false;
-    bool is_new = false;  // not stored yet
-  };
   std::map<std::string, cron_state, std::less<>> crons_;
   std::set<std::pair<unix_time, std::string>> cron_times_;
 

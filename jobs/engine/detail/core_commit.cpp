@@ -83,6 +83,13 @@ result<push_receipt> answer_to_clash(const conflict& clash, const conflict* of_g
                "another job of the list was refused; nothing was pushed"};
 }
 
+// What a push hears whose job a worker has, and nobody else ever will.
+error begun_nonetheless(error why) {
+  why.code = error_code::io_error;  // the others are certain that nothing was done
+  why.message += "; a worker had begun the job, and it is not kept";
+  return why;
+}
+
 }  // namespace
 
 void core::apply_counts(const change& c) {
@@ -167,6 +174,7 @@ void core::committed(commit& c, const applied& how, answers& out) {
       o.then({nullptr, instead_of(o.change), clash}, out);
     }
   }
+  hear_what_waited(out);
   settle(out);
 }
 
@@ -227,6 +235,7 @@ void core::push_committed(commit::staged_push& p, const conflict* clash, const c
                           const effect* instead, answers& out) {
   job& j = *p.item.it;
   if (clash != nullptr) {
+    check(!p.is_handed_over, "sluice::jobs::core", "no conflict of a job that has no rule");
     touch(*p.item.queue);  // its room is free again
     for (job_ptr& spared : p.item.victims) spare_victim(*p.item.queue, std::move(spared));
     return p.item.to.give(answer_to_clash(*clash, of_group, j, counters), out);
@@ -240,7 +249,9 @@ void core::push_committed(commit::staged_push& p, const conflict* clash, const c
     j.blockers = instead->blockers;
   }
   note(event_type::pushed, j);
-  if (j.state == job_state::ready) {
+  if (p.is_handed_over) {
+    handed_over_is_stored(j);
+  } else if (j.state == job_state::ready) {
     publish(std::move(p.item.it));
   } else if (j.state == job_state::scheduled) {
     note_due(j.due_at);
@@ -256,7 +267,8 @@ void core::refuse_pushes(commit& c, const error& why, answers& out) {
     ++counters.refused;
     touch(*p.item.queue);
     for (job_ptr& spared : p.item.victims) spare_victim(*p.item.queue, std::move(spared));
-    p.item.to.give(why, out);
+    if (p.is_handed_over) handed_over_is_not_stored(p.item.it->id, out);
+    p.item.to.give(p.is_handed_over ? begun_nonetheless(why) : why, out);
   }
   // With them go their batches. One that has no jobs yet is not theirs.
   std::vector<bool> goes(c.changes.changes.size());
@@ -346,6 +358,7 @@ void core::refused(commit& c, const error& why, answers& out) {
   for (commit::eviction& e : c.evictions) spare_victim(*e.queue, std::move(e.gone));
   for (end_item& e : c.ends) refuse_end(e, why, out);
   for (commit::other& o : c.others) o.then({&why}, out);
+  hear_what_waited(out);
   settle(out);
 }
 

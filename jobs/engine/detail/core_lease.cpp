@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "jobs/engine/detail/core.hpp"
+#include "jobs/engine/detail/lease_wait.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::detail {
@@ -88,18 +88,6 @@ job_ptr without_args(const job& whole) {
 void lease_state::fire() noexcept {
   owner->lease_expired(*this);
 }
-
-class core::lease_wait final : public waiting {
- public:
-  lease_wait(lease_request asked, promise<result<std::vector<leased_job>>> answer_to)
-      : waiting(kind::lease), what(std::move(asked)), to(std::move(answer_to)) {}
-  void refuse(error why, answers& out) override {
-    out.add(std::move(to), result<std::vector<leased_job>>(std::move(why)));
-  }
-
-  lease_request what;
-  promise<result<std::vector<leased_job>>> to;
-};
 
 // Leasing.
 
@@ -199,7 +187,7 @@ result<leased_job> core::lease_this(const job_ptr& it, const lease_request& what
   if (auto why = refuse_lease(q)) return *std::move(why);
   unpublish(*it);
   count_start(q, *it);
-  return open_lease(q, it, what);
+  return open_lease(q, it, what, true);
 }
 
 std::optional<lease_info> core::lease_of(job_id id) const {
@@ -239,8 +227,10 @@ std::size_t core::take_from(queue_state& q, const lease_request& what,
   return into.size() - before;
 }
 
-leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& what) {
+leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& what, bool is_stored) {
   lease_state& l = leases_[it->id];
+  l.is_unstored = !is_stored;
+  q.unstored += l.is_unstored ? 1 : 0;
   l.owner = this;
   l.queue = &q;
   l.weight = weight_of(it->spec);
@@ -268,7 +258,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
     c.it = it;
     stage(std::move(c));
   }
-  note(event_type::started, *it);
+  if (is_stored) note(event_type::started, *it);
   const auto lasts = std::chrono::duration_cast<milliseconds>(l.until - l.began);
   return {std::move(it), l.key, l.attempt(), l.began_at + lasts};
 }
@@ -307,14 +297,18 @@ void core::serve(answers& out) {
         arm_rate(q);
         break;
       }
-      std::unique_ptr<waiting> mine = release_wait(first);
-      out.add(std::move(first.to), result<std::vector<leased_job>>(std::move(taken)));
-      out.bury(std::move(mine));
+      answer_lease(first, std::move(taken), out);
     }
     if (!q.leases.empty()) want_refill(q);
   }
   if (!reads_.empty()) end_reads(out);
   tell_events(out);
+}
+
+void core::answer_lease(lease_wait& w, std::vector<leased_job> with, answers& out) {
+  std::unique_ptr<waiting> mine = release_wait(w);
+  out.add(std::move(w.to), result<std::vector<leased_job>>(std::move(with)));
+  out.bury(std::move(mine));
 }
 
 result<lease_state*> core::checked_lease(lease_ref ref) {
@@ -358,6 +352,11 @@ void_result core::report(lease_ref ref, jobs::progress how_far) {
   cut(how_far.text, limits::progress_bytes_max);
   lease_state& l = **found;
   l.how_far = std::move(how_far);
+  if (!l.is_unstored) note_progress(l);
+  return done{};
+}
+
+void core::note_progress(const lease_state& l) {
   job_event e;
   e.type = event_type::progress;
   e.job = l.it->id;
@@ -367,7 +366,6 @@ void_result core::report(lease_ref ref, jobs::progress how_far) {
   e.percent = l.how_far->percent;
   e.text = l.how_far->text;
   add_event(std::move(e));
-  return done{};
 }
 
 void core::log(lease_ref ref, std::vector<std::string> lines, promise<void_result> to,
@@ -392,10 +390,22 @@ void core::log(lease_ref ref, std::vector<std::string> lines, promise<void_resul
   if (auto why = refuse_said(bytes, ref.job)) return answer(*std::move(why));
   if (all->empty() || l.is_cancelled) return answer(done{});
   said_bytes_ += bytes;
+  if (!l.is_unstored) return stage_logs(ref.job, std::move(all), bytes, std::move(to));
+  when_decided(ref, [this, ref, bytes, all = std::move(all), to = std::move(to)](
+                        const commit::outcome&, answers& later) mutable {
+    const result<lease_state*> still = checked_lease(ref);
+    if (still) return stage_logs(ref.job, std::move(all), bytes, std::move(to));
+    said_bytes_ -= bytes;
+    later.add(std::move(to), void_result(still.error()));
+  });
+}
+
+void core::stage_logs(job_id of, std::unique_ptr<std::vector<log_line>> lines, std::uint64_t bytes,
+                      promise<void_result> to) {
   change c;
   c.what = change::op::add_logs;
-  c.id = ref.job;
-  c.logs = std::move(all);
+  c.id = of;
+  c.logs = std::move(lines);
   stage(std::move(c));
   stage_after([this, bytes, to = std::move(to)](const commit::outcome& how, answers& then) mutable {
     said_bytes_ -= bytes;
@@ -423,12 +433,6 @@ void core::end_lease(lease_state& l, end_item end, change c) {
   next_.ends.push_back(std::move(end));
 }
 
-// A cancel of its job is on its way to the store: what the worker says waits until that is known.
-bool core::is_being_cancelled(lease_ref ref) const {
-  const auto found = busy_.contains(ref.job) ? leases_.find(ref.job) : leases_.end();
-  return found != leases_.end() && found->second.key == ref.key;
-}
-
 // Not more than this is kept in memory of what workers say. Beside the pushes: a flood of them does
 // not keep an ack from being stored.
 std::optional<error> core::refuse_said(std::uint64_t bytes, job_id id) const {
@@ -445,10 +449,10 @@ std::optional<error> core::refuse_said(std::uint64_t bytes, job_id id) const {
 void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answers& out) {
   const std::uint64_t bytes = value ? value->data.size() : 0;
   if (auto why = refuse_said(bytes, ref.job)) return to.give(*std::move(why), out);
-  if (is_being_cancelled(ref)) {
+  if (is_being_decided(ref)) {
     said_bytes_ += bytes;
-    return stage_after([this, ref, bytes, value = std::move(value), to = std::move(to)](
-                           const commit::outcome&, answers& later) mutable {
+    return when_decided(ref, [this, ref, bytes, value = std::move(value), to = std::move(to)](
+                                 const commit::outcome&, answers& later) mutable {
       said_bytes_ -= bytes;
       ack(ref, std::move(value), std::move(to), later);
     });
@@ -501,10 +505,10 @@ void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, an
   if (auto no = refuse_said(bytes, ref.job)) {
     return out.add(std::move(to), result<fail_receipt>(*std::move(no)));
   }
-  if (is_being_cancelled(ref)) {
+  if (is_being_decided(ref)) {
     said_bytes_ += bytes;
-    return stage_after([this, ref, bytes, why = std::move(why), to = std::move(to)](
-                           const commit::outcome&, answers& later) mutable {
+    return when_decided(ref, [this, ref, bytes, why = std::move(why), to = std::move(to)](
+                                 const commit::outcome&, answers& later) mutable {
       said_bytes_ -= bytes;
       fail(ref, std::move(why), std::move(to), later);
     });
@@ -565,7 +569,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
 
 void core::lease_expired(lease_state& l) {
   if (l.is_cancelled) return forget_lease(l.it->id, *firing_);
-  if (busy_.contains(l.it->id)) {  // being cancelled: how that went is known soon
+  if (l.is_unstored || busy_.contains(l.it->id)) {  // or being cancelled: it is known soon
     l.until = time_.timers().now() + options_.probe_every;
     return timers_.add(l, l.until);
   }
@@ -588,9 +592,9 @@ job_ptr core::release(lease_ref ref, give_back how, ack_reply& to, answers& out)
     to.give(std::move(with), out);
     return nullptr;
   };
-  if (is_being_cancelled(ref)) {
-    stage_after(
-        [this, ref, how, to = std::move(to)](const commit::outcome&, answers& later) mutable {
+  if (is_being_decided(ref)) {
+    when_decided(
+        ref, [this, ref, how, to = std::move(to)](const commit::outcome&, answers& later) mutable {
           if (const job_ptr trimmed = release(ref, how, to, later)) {
             read_again(*trimmed, later);
             to.give(done{}, later);

@@ -52,9 +52,13 @@ milliseconds core::pause_left(std::string_view name) const {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(left));
 }
 
-// Its pauses and limits let another job start. That one is there is another matter.
 bool core::may_start(const queue_state& q, time_point now) const {
-  if (q.ready.empty() || leases_.size() >= options_.running_max || is_paused(q)) return false;
+  return !q.ready.empty() && lets_start(q, now);
+}
+
+// Its pauses and limits let another job start. That one is there is another matter.
+bool core::lets_start(const queue_state& q, time_point now) const {
+  if (leases_.size() >= options_.running_max || is_paused(q)) return false;
   if (q.options.concurrency > 0 && q.running >= q.options.concurrency) return false;
   return q.options.rate <= 0 || q.rate.may(pace_of(q.options), now);
 }
@@ -112,12 +116,17 @@ bool core::take_one(queue_state& q, const lease_request& what, std::vector<lease
     job_ptr it;
     change_window(q, [&](window& w) { it = w.take_front(); });
     if (!key_may_start(q, it)) continue;
-    if (q.options.rate > 0) q.rate.take(pace_of(q.options), time_.timers().now());
-    q.passed += 1.0 / q.options.weight;
-    into.push_back(open_lease(q, std::move(it), what));
+    into.push_back(start(q, std::move(it), what));
     return true;
   }
   return false;
+}
+
+// One whose queue lets it start.
+leased_job core::start(queue_state& q, job_ptr it, const lease_request& what, bool is_stored) {
+  if (q.options.rate > 0) q.rate.take(pace_of(q.options), time_.timers().now());
+  q.passed += 1.0 / q.options.weight;
+  return open_lease(q, std::move(it), what, is_stored);
 }
 
 // Which jobs a lease takes, by the order that it asks for.

@@ -6,10 +6,13 @@
 // The committer's round: do what needs the store to be read (windows that run low, jobs whose time
 // has come, calls about one job by its id), take all that is staged, commit it, tell the core, give
 // the answers. While it commits, the next round is being staged: that is the group commit, and it
-// needs no timer to form groups.
+// needs no timer to form groups. Jobs that were pushed go to workers who wait for one before the
+// commit, and every answer about it comes after: who was told that something is stored can rely on
+// it, and a worker need not wait for the disk to begin (docs/decisions/0019).
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +64,8 @@ class engine::impl {
       wake_.set();
     }
   }
-  bool help();
+  using between = std::function<void()>;
+  bool help(const between& then);
   // The same for a call with one promise, which is refused once the engine has ended.
   template <class T, class Change>
   future<T> ask(T refusal, Change&& change) {
@@ -165,7 +169,8 @@ class engine::impl {
   error no_more_reads() const;
   void run();
   enum class who : std::uint8_t { committer, helper };
-  bool round(who by);  // false: there was nothing to do
+  // False: there was nothing to do. `then`, when jobs were handed over before they are stored.
+  bool round(who by, const between& then = {});
   void gather();
   bool more_may_come() const;  // with both locks held
   void read_windows(const std::vector<detail::queue_state*>& queues, detail::answers& out);
@@ -173,7 +178,8 @@ class engine::impl {
   void make_room(detail::answers& out);
   std::optional<error> make_room_for(detail::push_item& item, found_victims& found);
   void stage_due(const job_ptr& it, unix_time wall);
-  void write(detail::commit c);
+  void write(detail::commit c, const between& then = {});
+  void hand_over(detail::commit& c, const between& then);
   void read_args_of_ends(detail::commit& c);
   result<applied> apply(const batch& changes);
   void store_failed(const error& why, detail::answers& out);

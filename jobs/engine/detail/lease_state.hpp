@@ -27,6 +27,7 @@ struct lease_state final : timer {
   time_point began{};
   unix_time began_at{};
   time_point until{};
+  bool is_unstored = false;  // its job is being stored, see core::hand_over
   bool is_trimmed = false;
   bool is_ending = false;     // its end is staged
   bool is_cancelled = false;  // the job has ended already; the worker has not let go yet

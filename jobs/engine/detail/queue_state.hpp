@@ -42,6 +42,7 @@ struct queue_state {
   queue_options options;
   queue_counts counts;  // committed; running stays zero here
   std::uint64_t running = 0;
+  std::uint64_t unstored = 0;  // of those that run: not counted yet
   // On their way to the store: they take up room, and are not counted yet. A drop that is staged
   // makes room only when it is committed.
   std::uint64_t staged_jobs = 0;

@@ -49,7 +49,7 @@ result<std::vector<std::uint16_t>> beanstalk_server::start(engine& jobs) {
       [state = impl_->state.get()](protocol::client& to) {
         return std::make_unique<beanstalk::beanstalk_session>(to, *state);
       },
-      [&jobs] { return jobs.help(); });
+      [&jobs](const std::function<void()>& between) { return jobs.help(between); });
 }
 
 void beanstalk_server::drain() {

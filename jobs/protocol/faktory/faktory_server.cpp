@@ -24,7 +24,7 @@ class faktory_server::impl {
         [this](protocol::client& to) {
           return std::make_unique<faktory::faktory_session>(*all_, to);
         },
-        [&jobs] { return jobs.help(); });
+        [&jobs](const std::function<void()>& between) { return jobs.help(between); });
   }
 
   void use_password(std::string password) {

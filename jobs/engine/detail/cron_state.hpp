@@ -1,0 +1,20 @@
+#pragma once
+
+// A cron entry, and when it runs next.
+
+#include <optional>
+
+#include "jobs/model/cron.hpp"
+#include "jobs/model/cron_schedule.hpp"
+
+namespace sluice::jobs::detail {
+
+struct cron_state {
+  cron_entry entry;
+  cron_schedule when;
+  std::optional<unix_time> timed_at;  // its place in core::cron_times_
+  bool is_staged = false;
+  bool is_new = false;  // not stored yet
+};
+
+}  // namespace sluice::jobs::detail

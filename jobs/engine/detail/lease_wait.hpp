@@ -1,0 +1,24 @@
+#pragma once
+
+// A call that waits for a job.
+
+#include <utility>
+#include <vector>
+
+#include "jobs/engine/detail/core.hpp"
+
+namespace sluice::jobs::detail {
+
+class core::lease_wait final : public waiting {
+ public:
+  lease_wait(lease_request asked, promise<result<std::vector<leased_job>>> answer_to)
+      : waiting(kind::lease), what(std::move(asked)), to(std::move(answer_to)) {}
+  void refuse(error why, answers& out) override {
+    out.add(std::move(to), result<std::vector<leased_job>>(std::move(why)));
+  }
+
+  lease_request what;
+  promise<result<std::vector<leased_job>>> to;
+};
+
+}  // namespace sluice::jobs::detail

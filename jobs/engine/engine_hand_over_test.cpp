@@ -1,0 +1,465 @@
+// Jobs that go to workers who wait for them while they are being stored.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "jobs/engine/testing/engine_words.hpp"
+
+namespace sluice::jobs::testing {
+namespace {
+
+class EngineHandOver : public engine_words {
+ protected:
+  future<result<std::vector<leased_job>>> begin_lease(std::size_t max = 1) {
+    return e().lease({.queues = {"default"}, .max = max});
+  }
+  // The next numbers are stored, and so is the queue.
+  void begin() {
+    push();
+    drain();
+    settle();
+  }
+  // A worker has the job, and the disk waits for drive.let_go() to store it.
+  leased_job hand_over(job_spec spec = {}) {
+    begin();
+    auto waits = begin_lease();
+    drive.hold();
+    pushed = begin_push(std::move(spec));
+    auto got = waits.get().value();
+    drive.await_held();
+    EXPECT_FALSE(pushed.is_ready());
+    return got.front();
+  }
+  // A commit with one push of `spec`, and a worker who waits: it gets nothing before that is done.
+  void expect_is_stored_first(job_spec spec) {
+    settle();
+    auto waits = begin_lease();
+    settle();
+    drive.hold();
+    auto pushes = begin_push(std::move(spec));
+    drive.await_held();
+    EXPECT_FALSE(waits.is_ready());
+    EXPECT_TRUE(is_empty()) << "another could take it";
+    drive.let_go();
+    EXPECT_TRUE(pushes.get());
+    EXPECT_TRUE(ack(waits.get().value().front()));
+  }
+  std::vector<event_type> events_of(job_id id) {
+    std::vector<event_type> all;
+    const auto page = e().events({.after = 0, .job = id}, at_once()).get();
+    if (!page) return all;
+    for (const job_event& one : page->events) all.push_back(one.type);
+    return all;
+  }
+
+  future<result<push_receipt>> pushed;
+};
+
+TEST_F(EngineHandOver, AWorkerHasAJobBeforeItIsStoredAndThePushIsAnsweredAfter) {
+  const leased_job l = hand_over();
+  EXPECT_TRUE(is_empty()) << "it is one worker's";
+  drive.let_go();
+  EXPECT_EQ(pushed.get().value().id, l.it->id);
+  EXPECT_EQ(state(l.it->id), job_state::running);
+  EXPECT_TRUE(ack(l));
+  EXPECT_FALSE(has(l.it->id));
+}
+
+TEST_F(EngineHandOver, WhatTheWorkerSaysIsAnsweredAfterTheJobAndThatAreStored) {
+  const leased_job l = hand_over();
+  auto logged = e().log(l.ref(), {"first"});
+  auto acked = e().ack(l.ref(), payload{"42"});
+  EXPECT_FALSE(logged.is_ready());
+  EXPECT_FALSE(acked.is_ready());
+  auto again = e().ack(l.ref());
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  EXPECT_TRUE(logged.get());
+  EXPECT_TRUE(acked.get());
+  EXPECT_EQ(code_of(again.get()), error_code::lease_lost);
+  const job j = get(l.it->id);
+  EXPECT_EQ(j.state, job_state::done);
+  EXPECT_EQ(j.result->data, "42");
+  EXPECT_EQ(e().logs(j.id).get().value().lines.size(), 1U);
+}
+
+TEST_F(EngineHandOver, AFailureIsCountedOnceTheJobIsStored) {
+  const leased_job l = hand_over({.retry = {.first = 1h}});
+  auto failed = e().fail(l.ref(), {.type = "bad"});
+  EXPECT_FALSE(failed.is_ready());
+  drive.let_go();
+  EXPECT_EQ(failed.get().value().state, job_state::retrying);
+  EXPECT_EQ(get(l.it->id).errors.size(), 1U);
+}
+
+TEST_F(EngineHandOver, AJobThatIsGivenBackGoesToAnotherOnceItIsStored) {
+  const leased_job l = hand_over();
+  auto back = e().release(l.ref(), {});
+  EXPECT_FALSE(back.is_ready());
+  EXPECT_TRUE(is_empty());
+  drive.let_go();
+  EXPECT_TRUE(back.get());
+  EXPECT_EQ(take().it->id, l.it->id);
+}
+
+TEST_F(EngineHandOver, AJobThatIsGivenBackForLaterIsScheduledOnceItIsStored) {
+  const leased_job l = hand_over();
+  auto back = e().release(l.ref(), {.delay = 5s});
+  EXPECT_FALSE(back.is_ready());
+  drive.let_go();
+  EXPECT_TRUE(back.get());
+  EXPECT_EQ(state(l.it->id), job_state::scheduled);
+}
+
+TEST_F(EngineHandOver, IfItCannotBeStoredTheWorkerHasNothingAndThePushHearsThatItWasBegun) {
+  for (const error_code code : {error_code::io_error, error_code::disk_full, error_code::locked}) {
+    SCOPED_TRACE(static_cast<int>(code));
+    const leased_job l = hand_over();
+    auto logged = e().log(l.ref(), {"first"});
+    auto acked = e().ack(l.ref());
+    drive.fails(code);
+    drive.let_go();
+    const auto refused = pushed.get();
+    EXPECT_EQ(code_of(refused), error_code::io_error) << "the others say that nothing was done";
+    EXPECT_NE(refused.error().message.find("made to fail; a worker had begun the job"),
+              std::string::npos)
+        << refused.error().message;
+    EXPECT_EQ(code_of(logged.get()), error_code::lease_lost);
+    EXPECT_EQ(code_of(acked.get()), error_code::lease_lost);
+    EXPECT_EQ(code_of(e().extend(l.ref())), error_code::lease_lost);
+    EXPECT_EQ(code_of(ack(l)), error_code::lease_lost);
+    EXPECT_EQ(code_of(fail(l)), error_code::lease_lost);
+    EXPECT_EQ(code_of(e().release(l.ref(), {}).get()), error_code::lease_lost);
+    EXPECT_FALSE(has(l.it->id));
+    EXPECT_EQ(counts().running, 0U);
+    EXPECT_EQ(e().health().code, code);
+    EXPECT_EQ(events_of(l.it->id), std::vector<event_type>{});
+    drive.works();
+    advance(options.probe_every);
+    EXPECT_TRUE(is_empty());
+  }
+}
+
+// The acks of the same commit go on, without the push.
+TEST_F(EngineHandOver, OnAFullDiskOnlyWhatWasPushedIsLost) {
+  begin();
+  push_some(2);
+  const leased_job before = take();
+  const leased_job old = take();
+  auto waits = begin_lease();
+  settle();
+  drive.hold();
+  auto first = e().ack(before.ref());
+  drive.await_held();
+  pushed = begin_push({});
+  auto acked = e().ack(old.ref());
+  drive.is_full();
+  drive.let_go();
+  EXPECT_TRUE(first.get());
+  const leased_job l = waits.get().value().front();
+  EXPECT_EQ(code_of(pushed.get()), error_code::io_error);
+  EXPECT_TRUE(acked.get());
+  EXPECT_EQ(code_of(ack(l)), error_code::lease_lost);
+  EXPECT_FALSE(has(old.it->id));
+}
+
+// A change that does not fit the file is taken out, and the rest is tried again.
+TEST_F(EngineHandOver, ACommitThatIsTriedAgainHandsNothingOverTwice) {
+  begin();
+  push();
+  const leased_job old = take();
+  auto waits = begin_lease();
+  auto more = begin_lease();
+  std::optional<future<void_result>> acked;
+  in_one_commit([&] {
+    pushed = begin_push({});
+    acked = e().ack(old.ref());
+    drive.fails_when([id = old.it->id](const batch& b) -> std::optional<error> {
+      for (const change& c : b.changes) {
+        if (c.id == id) return error{error_code::corrupt, "not there", id};
+      }
+      return std::nullopt;
+    });
+  });
+  EXPECT_TRUE(pushed.get());
+  EXPECT_EQ(code_of(acked->get()), error_code::corrupt);
+  EXPECT_TRUE(ack(waits.get().value().front()));
+  EXPECT_FALSE(more.is_ready());
+  drive.works();
+  push();
+  EXPECT_TRUE(ack(more.get().value().front()));
+  (void)e().remove(old.it->id).get();
+}
+
+TEST_F(EngineHandOver, AQueueCountsAJobThatIsBeingStoredAsRunning) {
+  const leased_job l = hand_over();
+  EXPECT_EQ(counts().running, 1U);
+  EXPECT_EQ(counts().ready, 0U);
+  EXPECT_EQ(e().stats().running, 1U);
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  EXPECT_EQ(counts().running, 1U);
+  EXPECT_EQ(counts().ready, 0U);
+  EXPECT_TRUE(ack(l));
+}
+
+TEST_F(EngineHandOver, EventsComeInTheirOrderOnceItIsStored) {
+  const leased_job l = hand_over();
+  EXPECT_TRUE(e().extend(l.ref(), 0s, progress{50, "half"}));
+  EXPECT_EQ(events_of(l.it->id), std::vector<event_type>{});
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  EXPECT_EQ(events_of(l.it->id), (std::vector<event_type>{event_type::pushed, event_type::started,
+                                                          event_type::progress}));
+  EXPECT_EQ(get(l.it->id).progress->percent, 50);
+}
+
+TEST_F(EngineHandOver, ALeaseThatRunsOutWhileItsJobIsBeingStoredRunsOutAfterThat) {
+  const leased_job l = hand_over({.retry = {.first = 1h}, .lease_for = 1s});
+  time.advance(5s);
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  advance(options.probe_every);
+  EXPECT_EQ(state(l.it->id), job_state::retrying);
+  EXPECT_EQ(e().stats().expired, 1U);
+}
+
+TEST_F(EngineHandOver, AStopWaitsUntilItIsStoredAndSavesItsLease) {
+  const leased_job l = hand_over();
+  std::thread stops([&] { e().stop(); });
+  drive.let_go();
+  stops.join();
+  EXPECT_TRUE(pushed.get());
+  it.reset();
+  open();
+  EXPECT_TRUE(is_empty()) << "the lease is honoured";
+  EXPECT_TRUE(ack(l));
+}
+
+TEST_F(EngineHandOver, AfterACrashItIsThereOrNotAndItsNumberIsNobodyElses) {
+  const leased_job l = hand_over();
+  drive.fails(error_code::io_error);
+  drive.let_go();
+  EXPECT_FALSE(pushed.get());
+  it.reset();
+  drive.works();
+  open();
+  EXPECT_FALSE(has(l.it->id));
+  EXPECT_GT(push(), l.it->id);
+  EXPECT_EQ(code_of(ack(l)), error_code::lease_lost);
+}
+
+// Which jobs.
+
+TEST_F(EngineHandOver, TheFirstOfANewBlockOfNumbersIsStoredFirst) {
+  configure({});  // there is a queue
+  expect_is_stored_first({});
+}
+
+TEST_F(EngineHandOver, AJobOfWhichTheStoreDecidesIsStoredFirst) {
+  begin();
+  expect_is_stored_first({.unique = {.key = "only"}});
+  expect_is_stored_first({.key = "k"});
+  const job_id before = push({.queue = "other"});
+  ASSERT_TRUE(ack(take("other")));
+  expect_is_stored_first({.after = {{.on = before}}});
+  expect_is_stored_first({.batch = push_batch({.jobs = {{.queue = "other"}}}).id});
+}
+
+TEST_F(EngineHandOver, JobsThatAnotherOfTheirListMayKeepOutAreStoredFirst) {
+  begin();
+  auto waits = begin_lease(2);
+  settle();
+  drive.hold();
+  auto all = e().push_many({{.kind = "a"}, {.kind = "b", .unique = {.key = "only"}}},
+                           bulk::all_or_nothing);
+  drive.await_held();
+  EXPECT_FALSE(waits.is_ready());
+  drive.let_go();
+  for (const auto& one : all.get()) EXPECT_TRUE(one);
+  EXPECT_EQ(waits.get().value().size(), 2U);
+}
+
+TEST_F(EngineHandOver, WhatTheEngineMakesReadyIsStoredFirst) {
+  begin();
+  const job_id first = push({.queue = "other"});
+  const job_id then = push({.after = {{.on = first}}});
+  const leased_job l = take("other");
+  auto waits = begin_lease();
+  settle();
+  drive.hold();
+  auto acked = e().ack(l.ref());
+  drive.await_held();
+  EXPECT_FALSE(waits.is_ready());
+  drive.let_go();
+  EXPECT_TRUE(acked.get());
+  EXPECT_EQ(ids_of(waits.get().value()), ids{then});
+}
+
+TEST_F(EngineHandOver, ARunOfACronEntryIsStoredFirst) {
+  begin();
+  cron_spec c;
+  c.name = "c";
+  c.schedule = "* * * * *";
+  c.job.kind = "run";
+  ASSERT_TRUE(e().set_cron(c).get());
+  auto waits = begin_lease();
+  settle();
+  drive.hold();
+  time.advance(60s);
+  drive.await_held();
+  EXPECT_FALSE(waits.is_ready());
+  drive.let_go();
+  EXPECT_EQ(waits.get().value().front().it->spec.kind, "run");
+}
+
+TEST_F(EngineHandOver, TheMoreUrgentOfACommitGoesFirst) {
+  begin();
+  auto waits = begin_lease();
+  std::array<future<result<push_receipt>>, 3> all;
+  in_one_commit([&] {
+    all[0] = begin_push({.priority = 1});
+    all[1] = begin_push({.priority = 9});
+    all[2] = begin_push({.priority = 9});
+  });
+  const ids made{all[0].get()->id, all[1].get()->id, all[2].get()->id};
+  const leased_job got = waits.get().value().front();
+  EXPECT_EQ(got.it->id, made[1]);
+  EXPECT_EQ(drain(), (ids{made[2], made[0]}));
+}
+
+TEST_F(EngineHandOver, AWorkerGetsNoMoreThanItAskedForAndTheNextOneTheRest) {
+  begin();
+  auto two = begin_lease(2);
+  auto many = begin_lease(9);
+  auto none = begin_lease();
+  std::vector<future<result<push_receipt>>> all;
+  in_one_commit([&] {
+    for (int i = 0; i < 5; ++i) all.push_back(begin_push({}));
+  });
+  EXPECT_EQ(two.get().value().size(), 2U);
+  EXPECT_EQ(many.get().value().size(), 3U);
+  EXPECT_FALSE(none.is_ready());
+  EXPECT_EQ(counts().running, 5U);
+  push();
+  EXPECT_TRUE(none.get());
+}
+
+TEST_F(EngineHandOver, NoMoreStartThanTheLimitsOfTheQueueAllow) {
+  begin();
+  configure({.concurrency = 2});
+  auto first = begin_lease(9);
+  auto second = begin_lease(9);
+  std::vector<future<result<push_receipt>>> all;
+  in_one_commit([&] {
+    for (int i = 0; i < 5; ++i) all.push_back(begin_push({}));
+  });
+  const auto got = first.get().value();
+  EXPECT_EQ(got.size(), 2U);
+  EXPECT_FALSE(second.is_ready());
+  EXPECT_EQ(counts().ready, 3U);
+  EXPECT_TRUE(ack(got[0]));
+  EXPECT_EQ(second.get().value().size(), 1U);
+}
+
+TEST_F(EngineHandOver, NoMoreStartThanTheRateOfTheQueueAllows) {
+  begin();
+  configure({.rate = 1, .rate_burst = 1});
+  auto first = begin_lease(9);
+  auto second = begin_lease(9);
+  std::vector<future<result<push_receipt>>> all;
+  in_one_commit([&] {
+    for (int i = 0; i < 3; ++i) all.push_back(begin_push({}));
+  });
+  EXPECT_EQ(first.get().value().size(), 1U);
+  EXPECT_FALSE(second.is_ready());
+  advance(1s);
+  EXPECT_EQ(second.get().value().size(), 1U);
+}
+
+TEST_F(EngineHandOver, APausedQueueHandsNothingOver) {
+  begin();
+  configure({.paused = true});
+  auto waits = begin_lease();
+  push();
+  settle();
+  EXPECT_FALSE(waits.is_ready());
+  configure({.paused = false});
+  EXPECT_TRUE(waits.get());
+}
+
+TEST_F(EngineHandOver, WhatIsReadyAlreadyGoesFirst) {
+  begin();
+  configure({.rate = 1, .rate_burst = 1});
+  ASSERT_TRUE(ack([&] {
+    push();
+    return take();
+  }()));
+  const job_id old = push();
+  auto waits = begin_lease();
+  settle();
+  EXPECT_FALSE(waits.is_ready()) << "too soon for the rate";
+  time.advance(1s);  // nobody has looked yet
+  const job_id mine = push();
+  EXPECT_EQ(ids_of(waits.get().value()), ids{old});
+  advance(1s);
+  EXPECT_EQ(drain(), ids{mine});
+}
+
+// One that helps.
+
+TEST_F(EngineHandOver, AHelperIsCalledBetweenTheHandOverAndTheCommit) {
+  begin();
+  bool was_between = false;
+  for (int n = 0; n < 1000 && !was_between; ++n) {  // one that stood still leaves it to the other
+    auto waits = begin_lease();
+    settle();
+    std::thread([&] {
+      while (e().help()) {
+      }
+      auto mine = begin_push({});
+      while (e().help([&] { was_between = waits.is_ready() && !mine.is_ready(); })) {
+      }
+      EXPECT_TRUE(mine.get());
+    }).join();
+    EXPECT_TRUE(ack(waits.get().value().front()));
+  }
+  EXPECT_TRUE(was_between);
+}
+
+// Without anybody else's call.
+TEST_F(EngineHandOver, WhatAHelperAsksInBetweenIsBegunByItsNextCall) {
+  begin();
+  bool was_between = false;
+  for (int n = 0; n < 1000 && !was_between; ++n) {
+    auto waits = begin_lease();
+    settle();
+    std::thread([&] {
+      while (e().help()) {
+      }
+      auto mine = begin_push({});
+      future<void_result> reads;
+      future<void_result> acked;
+      while (e().help([&] {
+        was_between = true;
+        reads = e().remove(~job_id{0});
+        acked = e().ack(waits.get().value().front().ref());
+      })) {
+      }
+      EXPECT_TRUE(mine.get());
+      if (!was_between) return;
+      EXPECT_TRUE(reads.try_get_for(20s));
+      EXPECT_TRUE(acked.try_get_for(20s));
+    }).join();
+    if (!was_between) {
+      EXPECT_TRUE(ack(waits.get().value().front()));
+    }
+  }
+  EXPECT_TRUE(was_between);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing
