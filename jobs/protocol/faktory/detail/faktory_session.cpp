@@ -411,7 +411,7 @@ void faktory_session::begin_pushes() {
         answer_error(w.reply, got.error());
       } else if (const std::string_view why = error_of_push(*got); why.empty()) {
         all_.counts.pushed.fetch_add(1, relaxed);
-        all_.tracked.saw(w.jid, got->id, now);
+        all_.tracked.saw_push(w.jid, got->id, now);
         answer_ok(w.reply);
       } else {
         all_.counts.errors.fetch_add(1, relaxed);
@@ -490,7 +490,7 @@ void faktory_session::push_next(const std::shared_ptr<bulk_push>& b) {
                       continue;
                     }
                     all_.counts.pushed.fetch_add(1, relaxed);
-                    all_.tracked.saw(jid, got[i]->id, now);
+                    all_.tracked.saw_push(jid, got[i]->id, now);
                   }
                   push_next(b);
                 });
@@ -576,7 +576,7 @@ void faktory_session::hand_out(const leased_job& job, const job_facts& facts) {
                   .losses = losses_of(*job.it),
                   .is_ours = facts.is_ours,
                   .backtrace_lines = facts.backtrace_lines});
-  all_.tracked.saw(facts.jid, job.it->id, all_.time.now());
+  all_.tracked.saw_start(facts.jid, job.it->id, all_.time.now());
   all_.counts.fetched.fetch_add(1, relaxed);
   std::string text;
   write_job(text, *job.it, facts);

@@ -4,11 +4,20 @@
 
 namespace sluice::jobs::faktory {
 
-void tracked_jobs::saw(const std::string& jid, job_id id, unix_time now) {
-  if (max_ == 0) return;
+void tracked_jobs::saw_push(const std::string& jid, job_id id, unix_time now) {
   const std::lock_guard hold(mutex_);
-  const auto [at, is_new] = entries_.try_emplace(jid);
-  at->second = {id, now, {}};
+  const auto found = entries_.find(jid);
+  if (found == entries_.end() || found->second.id != id) saw(jid, {id, now});
+}
+
+void tracked_jobs::saw_start(const std::string& jid, job_id id, unix_time now) {
+  const std::lock_guard hold(mutex_);
+  saw(jid, {id, now});
+}
+
+void tracked_jobs::saw(const std::string& jid, const entry& as) {
+  if (max_ == 0) return;
+  const auto [at, is_new] = entries_.insert_or_assign(jid, as);
   if (!is_new) return;
   oldest_.push_back(&at->first);
   if (oldest_.size() <= max_) return;

@@ -26,12 +26,16 @@ class tracked_jobs {
 
   explicit tracked_jobs(std::size_t max) : max_(max) {}
 
-  void saw(const std::string& jid, job_id id, unix_time now);
+  // Its push was answered. By then a worker may have had it, and ended it.
+  void saw_push(const std::string& jid, job_id id, unix_time now);
+  void saw_start(const std::string& jid, job_id id, unix_time now);
   void saw_end(const std::string& jid, job_state how, unix_time now);
   void saw_change(const std::string& jid, unix_time now);
   std::optional<entry> find(const std::string& jid) const;
 
  private:
+  void saw(const std::string& jid, const entry& as);  // with mutex_ held
+
   const std::size_t max_;
   mutable mutex mutex_;
   // Protected by mutex_.
