@@ -199,7 +199,7 @@ class engine {
   // thread. From the first call on, this thread must call it after whatever else it calls: until
   // then nothing of that is begun. Spares two changes of threads for each call (./bench beanstalk).
   // `between` is called when jobs were given to workers and the disk is to be waited for next:
-  // write what there is to write. It may call all of this but help.
+  // write what there is to write. It may call all of this but help and stop, and waits for nothing.
   // True: the commit waits, for 100 us at most, for callers who were answered just now and are
   // about to come back; or something was asked in between. Serve who has come, and call it again.
   bool help(const std::function<void()>& between = {});

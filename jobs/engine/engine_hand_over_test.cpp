@@ -206,6 +206,69 @@ TEST_F(EngineHandOver, AQueueCountsAJobThatIsBeingStoredAsRunning) {
   EXPECT_TRUE(ack(l));
 }
 
+TEST_F(EngineHandOver, WhoLooksAtItFindsItRunning) {
+  const leased_job l = hand_over({.args = {"1"}});
+  EXPECT_TRUE(e().extend(l.ref(), 0s, progress{50, "half"}));
+  const job j = get(l.it->id);
+  EXPECT_EQ(j.state, job_state::running);
+  EXPECT_EQ(j.spec.args.data, "1");
+  EXPECT_EQ(j.progress->percent, 50);
+  EXPECT_EQ(list_all({.state = job_state::running}).size(), 1U);
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  EXPECT_EQ(get(l.it->id).state, job_state::running);
+  EXPECT_TRUE(ack(l));
+  EXPECT_FALSE(has(l.it->id));
+}
+
+// One that is gone counts as done.
+TEST_F(EngineHandOver, WhatComesAfterItIsPushedWhenItIsStored) {
+  const leased_job l = hand_over();
+  const dependency after{.on = l.it->id};
+  auto one = begin_push({.after = {after}});
+  auto many = e().push_many({{.kind = "a"}, {.kind = "b", .after = {after}}}, bulk::all_or_nothing);
+  EXPECT_FALSE(one.is_ready());
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  EXPECT_EQ(state(one.get().value().id), job_state::held);
+  const auto both = many.get();
+  EXPECT_EQ(state(both[0].value().id), job_state::ready);
+  EXPECT_EQ(state(both[1].value().id), job_state::held);
+}
+
+TEST_F(EngineHandOver, WhatComesAfterItIsRefusedWhenItIsNotStored) {
+  const leased_job l = hand_over();
+  const dependency after{.on = l.it->id};
+  auto one = begin_push({.after = {after}});
+  auto many = e().push_many({{.kind = "a"}, {.kind = "b", .after = {after}}}, bulk::all_or_nothing);
+  const auto has_failed = std::make_shared<bool>(false);
+  drive.fails_when([has_failed](const batch&) -> std::optional<error> {
+    if (std::exchange(*has_failed, true)) return std::nullopt;
+    return error{error_code::locked, "once"};
+  });
+  drive.let_go();
+  EXPECT_EQ(code_of(pushed.get()), error_code::io_error);
+  EXPECT_EQ(code_of(one.get()), error_code::locked);
+  for (const auto& each : many.get()) EXPECT_EQ(code_of(each), error_code::locked);
+  advance(options.probe_every);
+  EXPECT_TRUE(is_empty());
+  EXPECT_EQ(counts().held, 0U);
+}
+
+TEST_F(EngineHandOver, WhatComesAfterItTakesNoMoreMemoryThanOtherPushes) {
+  options.staged_bytes_max = 200;
+  const leased_job l = hand_over();
+  const dependency after{.on = l.it->id};
+  const payload large{std::string(200, 'x')};
+  auto one = begin_push({.args = large, .after = {after}});
+  auto many = e().push_many({{.kind = "a", .args = large, .after = {after}}}, bulk::all_or_nothing);
+  EXPECT_EQ(code_of(one.get()), error_code::overloaded);
+  EXPECT_EQ(code_of(many.get().front()), error_code::overloaded);
+  drive.let_go();
+  EXPECT_TRUE(pushed.get());
+  EXPECT_TRUE(ack(l));
+}
+
 TEST_F(EngineHandOver, EventsComeInTheirOrderOnceItIsStored) {
   const leased_job l = hand_over();
   EXPECT_TRUE(e().extend(l.ref(), 0s, progress{50, "half"}));
@@ -283,6 +346,26 @@ TEST_F(EngineHandOver, JobsThatAnotherOfTheirListMayKeepOutAreStoredFirst) {
   EXPECT_EQ(waits.get().value().size(), 2U);
 }
 
+// All of them hear one error, and one that is certain must be so for all.
+TEST_F(EngineHandOver, JobsThatArePushedAllOrNoneAreStoredFirst) {
+  begin();
+  auto waits = begin_lease();
+  settle();
+  drive.hold();
+  auto all = e().push_many({{.queue = "other", .kind = "a"}, {.kind = "b"}}, bulk::all_or_nothing);
+  drive.await_held();
+  EXPECT_FALSE(waits.is_ready());
+  drive.let_go();
+  for (const auto& one : all.get()) EXPECT_TRUE(one);
+  EXPECT_TRUE(ack(waits.get().value().front()));
+}
+
+TEST_F(EngineHandOver, AJobWhoseArgsWouldNotStayInMemoryIsStoredFirst) {
+  options.window_bytes_max = 100;
+  begin();
+  expect_is_stored_first({.args = {std::string(200, 'x')}});
+}
+
 TEST_F(EngineHandOver, WhatTheEngineMakesReadyIsStoredFirst) {
   begin();
   const job_id first = push({.queue = "other"});
@@ -329,6 +412,19 @@ TEST_F(EngineHandOver, TheMoreUrgentOfACommitGoesFirst) {
   const leased_job got = waits.get().value().front();
   EXPECT_EQ(got.it->id, made[1]);
   EXPECT_EQ(drain(), (ids{made[2], made[0]}));
+}
+
+TEST_F(EngineHandOver, NoneGoesBeforeOneThatIsMoreUrgentAndMustBeStoredFirst) {
+  begin();
+  auto waits = begin_lease();
+  std::array<future<result<push_receipt>>, 3> all;
+  in_one_commit([&] {
+    all[0] = begin_push({.priority = 1});
+    all[1] = begin_push({.priority = 9, .unique = {.key = "only"}});
+    all[2] = begin_push({.queue = "other", .priority = 10});
+  });
+  EXPECT_EQ(ids_of(waits.get().value()), ids{all[1].get()->id});
+  EXPECT_EQ(drain(), ids{all[0].get()->id});
 }
 
 TEST_F(EngineHandOver, AWorkerGetsNoMoreThanItAskedForAndTheNextOneTheRest) {

@@ -11,6 +11,7 @@
 #include "jobs/engine/engine.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 #include "sluice/base/deadline.hpp"
+#include "sluice/base/seam.hpp"
 #include "sluice/sim/testing/scenario.hpp"
 
 namespace sluice::sim_jobs {
@@ -26,13 +27,22 @@ using sim::check;
 // An engine on a store that is still there when it has gone.
 struct server {
   std::shared_ptr<jobs::memory_contents> contents = jobs::make_memory_contents();
+  // Set and asked by threads that run one at a time.
+  bool fails = false;
   std::unique_ptr<jobs::engine> it = open();
 
   std::unique_ptr<jobs::engine> open() {
     jobs::engine_options o;
     o.seed = 1;
-    return std::move(jobs::engine::open(jobs::make_memory_store({.contents = contents}), o))
-        .value();
+    jobs::memory_options m{.contents = contents};
+    m.before_apply = [this](const jobs::batch&) { return before_apply(); };
+    return std::move(jobs::engine::open(jobs::make_memory_store(m), o)).value();
+  }
+  // A disk takes its time: others come to run.
+  std::optional<jobs::error> before_apply() const {
+    seam::yield();
+    if (!fails) return std::nullopt;
+    return jobs::error{error_code::disk_full, "made to be full"};
   }
   jobs::engine* operator->() { return it.get(); }
 
@@ -224,6 +234,37 @@ void a_lease_that_is_stopped_against_a_push() {
   check(s.try_take(0ms).has_value() == why.has_value(), "a wait that was stopped to take nothing");
 }
 
+// The worker may have it before it is stored, and end it before that.
+void an_ack_of_what_is_being_stored(bool fails) {
+  server s;
+  s.push();
+  check(s->ack(s.take().ref()).get().has_value(), "its lease to hold");  // numbers are stored
+  std::optional<leased_job> mine;
+  std::optional<jobs::void_result> acked;
+  std::optional<jobs::result<jobs::push_receipt>> pushed;
+  {
+    const std::jthread worker([&] {
+      mine = s.try_take(20ms);
+      if (mine) acked = s->ack(mine->ref()).get();
+    });
+    s.fails = fails;
+    pushed = s->push(server::a_job()).get();
+  }
+  s.fails = false;
+  check(pushed->has_value() == !fails, "a push to be taken where there is room");
+  if (!fails) return check(mine && acked->has_value(), "a job that is stored to be one's own");
+  check(!mine || acked->error().code == error_code::lease_lost, "no end of what is not stored");
+  const error_code why = mine ? error_code::io_error : error_code::disk_full;
+  check(pushed->error().code == why, "certainty only where nobody has begun it");
+  check(s->stats().running == 0 && s.stored() == 0, "nothing to be left of it");
+}
+void an_ack_of_what_is_stored_later() {
+  an_ack_of_what_is_being_stored(false);
+}
+void an_ack_of_what_is_never_stored() {
+  an_ack_of_what_is_being_stored(true);
+}
+
 void a_wait_for_the_end_against_the_end() {
   server s;
   const job_id id = s.push();
@@ -267,6 +308,8 @@ bool add_every(std::string name, void (*body)()) {
     add("a cancel against an ack", &a_cancel_against_an_ack, 3'000) &&
     add("a helper against the committer", &a_helper_against_the_committer, 3'000) &&
     add("a helper of two engines", &a_helper_of_two_engines, 1'000) &&
+    add("an ack of what is stored later", &an_ack_of_what_is_stored_later, 3'000) &&
+    add("an ack of what is never stored", &an_ack_of_what_is_never_stored, 3'000) &&
     add("two workers and one job", &two_workers_and_one_job, 3'000) &&
     add("a push that waits for room", &a_push_that_waits_for_room, 3'000) &&
     add("a lease that is stopped against a push", &a_lease_that_is_stopped_against_a_push, 3'000) &&

@@ -26,6 +26,7 @@ struct push_item {
   queue_state* queue = nullptr;
   std::uint64_t weight = 0;
   push_reply to;
+  bool is_of_list = false;  // of which all are pushed or none
 };
 
 // What a group of pushes is, beside its jobs: a batch.

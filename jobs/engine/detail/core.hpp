@@ -296,6 +296,7 @@ class core {
   void handed_over_is_stored(const job& j);
   void handed_over_is_not_stored(job_id id, answers& out);
   void hear_what_waited(answers& out);
+  bool comes_after_unstored(const job_spec& spec) const;
   void want_refill(queue_state& q);
   result<lease_state*> checked_lease(lease_ref ref);
   bool is_being_decided(lease_ref ref) const;

@@ -9,10 +9,9 @@ namespace sluice::jobs::detail {
 namespace {
 
 // Whether it is ready if the commit succeeds, whatever else is in there.
-bool is_sure(const commit& c, const commit::staged_push& p) {
-  const job& j = *p.item.it;
-  return j.state == job_state::ready && j.spec.unique.key.empty() && !gates::concern(j.spec) &&
-         c.changes.changes[p.change].group == 0;
+bool is_sure(const commit::staged_push* p) {
+  const job_spec& spec = p->item.it->spec;
+  return spec.unique.key.empty() && !gates::concern(spec) && !p->item.is_of_list;
 }
 
 }  // namespace
@@ -21,23 +20,24 @@ bool core::hand_over(commit& c, answers& out) {
   // A number that is not stored may be given to another job after a crash, and the worker may know
   // its own by nothing else.
   if (waiting_leases_ == 0 || closed_ || degraded_ || c.changes.ids_up_to != 0) return false;
-  std::vector<commit::staged_push*> sure;
+  std::vector<commit::staged_push*> those;
   for (commit::staged_push& p : c.pushes) {
     const queue_state& q = *p.item.queue;
     // What is ready already goes first, also what is so in the store alone.
-    const bool is_next = q.ready.empty() && !q.ready.is_cut();
-    if (is_next && q.is_stored && !q.leases.empty() && is_sure(c, p)) sure.push_back(&p);
+    const bool is_next = q.ready.empty() && !q.ready.is_cut() && q.is_stored && !q.leases.empty();
+    if (is_next && p.item.it->state == job_state::ready) those.push_back(&p);
   }
-  std::ranges::sort(sure, [](const commit::staged_push* a, const commit::staged_push* b) {
+  std::ranges::sort(those, [](const commit::staged_push* a, const commit::staged_push* b) {
     if (a->item.queue != b->item.queue) return a->item.queue->number < b->item.queue->number;
     return position_of(*a->item.it) < position_of(*b->item.it);
   });
   const std::uint64_t before = counters.leased;
-  for (auto first = sure.begin(); first != sure.end();) {
+  for (auto first = those.begin(); first != those.end();) {
     queue_state* const q = (*first)->item.queue;
     const auto last = std::find_if(
-        first, sure.end(), [q](const commit::staged_push* p) { return p->item.queue != q; });
-    hand_over_to(*q, {first, last}, out);
+        first, those.end(), [q](const commit::staged_push* p) { return p->item.queue != q; });
+    // None goes before one that is more urgent and may turn out to be ready.
+    hand_over_to(*q, {first, std::find_if_not(first, last, is_sure)}, out);
     first = last;
   }
   return counters.leased != before;
@@ -45,10 +45,15 @@ bool core::hand_over(commit& c, answers& out) {
 
 void core::hand_over_to(queue_state& q, std::span<commit::staged_push* const> those, answers& out) {
   const time_point now = time_.timers().now();
-  while (!those.empty() && !q.leases.empty() && lets_start(q, now)) {
+  // One whose args would not stay in memory could not be looked at before it is stored.
+  const auto may_start_one = [&] {
+    return !those.empty() && lets_start(q, now) &&
+           leased_bytes_ + those.front()->item.weight <= options_.window_bytes_max;
+  };
+  while (!q.leases.empty() && may_start_one()) {
     auto& first = static_cast<lease_wait&>(*q.leases.front());
     std::vector<leased_job> taken;
-    while (!those.empty() && taken.size() < first.what.max && lets_start(q, now)) {
+    while (taken.size() < first.what.max && may_start_one()) {
       commit::staged_push& p = *those.front();
       those = those.subspan(1);
       p.is_handed_over = true;
@@ -87,6 +92,14 @@ void core::when_decided(lease_ref ref, commit::after then) {
   } else {
     stage_after(std::move(then));
   }
+}
+
+// It would count as done if it were never stored.
+bool core::comes_after_unstored(const job_spec& spec) const {
+  return std::ranges::any_of(spec.after, [this](const dependency& d) {
+    const auto found = leases_.find(d.on);
+    return found != leases_.end() && found->second.is_unstored;
+  });
 }
 
 void core::hear_what_waited(answers& out) {

@@ -569,7 +569,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
 
 void core::lease_expired(lease_state& l) {
   if (l.is_cancelled) return forget_lease(l.it->id, *firing_);
-  if (l.is_unstored || busy_.contains(l.it->id)) {  // or being cancelled: it is known soon
+  if (busy_.contains(l.it->id)) {  // being cancelled: how that went is known soon
     l.until = time_.timers().now() + options_.probe_every;
     return timers_.add(l, l.until);
   }

@@ -144,6 +144,19 @@ void core::push(job_spec spec, push_reply to, const wait_limits& limits, answers
     ++counters.refused;
     return to.give(*std::move(why), out);
   }
+  if (comes_after_unstored(spec)) {
+    const std::uint64_t weight = jobs::weight_of(spec);
+    if (must_wait_for_staged(weight)) {
+      ++counters.refused;
+      return to.give(too_much_staged(), out);
+    }
+    staged_bytes_ += weight;
+    return unheard_.push_back([this, weight, limits, spec = std::move(spec), to = std::move(to)](
+                                  const commit::outcome&, answers& later) mutable {
+      staged_bytes_ -= weight;
+      push(std::move(spec), std::move(to), limits, later);
+    });
+  }
   result<push_item> item = make_item(std::move(spec), to);
   if (!item) {
     ++counters.refused;
@@ -201,12 +214,26 @@ void core::push_together(std::vector<job_spec> specs, promise<std::vector<result
                          const wait_limits& limits, answers& out,
                          std::shared_ptr<batch_plan> plan) {
   const std::size_t count = specs.size();
+  const bool waits = std::ranges::any_of(
+      specs, [this](const job_spec& spec) { return comes_after_unstored(spec); });
+  std::uint64_t weight = 0;
+  for (const job_spec& spec : specs) weight += waits ? jobs::weight_of(spec) : 0;
+  if (waits && !must_wait_for_staged(weight)) {
+    staged_bytes_ += weight;
+    return unheard_.push_back(
+        [this, weight, limits, specs = std::move(specs), to = std::move(to),
+         plan = std::move(plan)](const commit::outcome&, answers& later) mutable {
+          staged_bytes_ -= weight;
+          push_together(std::move(specs), std::move(to), limits, later, std::move(plan));
+        });
+  }
   auto replies = push_reply::make_many(std::move(to), count);
   const auto refuse = [&](const error& why) {
     counters.refused += count;
     for (std::size_t i = 0; i < count; ++i) push_reply(replies, i).give(why, out);
   };
   if (std::optional<error> why = refuse_intake()) return refuse(*why);
+  if (waits) return refuse(too_much_staged());
   std::vector<push_item> items;
   items.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -271,6 +298,7 @@ void core::stage_together(std::vector<push_item> items, batch_plan* plan) {
       });
   if (can_clash && ++next_group_ == 0) ++next_group_;
   const std::uint32_t group = can_clash ? next_group_ : 0;
+  for (push_item& item : items) item.is_of_list = true;
   if (plan == nullptr) {
     for (push_item& item : items) stage_push(std::move(item), group);
     return;

@@ -480,16 +480,18 @@ future<result<job>> engine::impl::read_job(job_id id) {
   auto taken = reads_.try_submit([this, id, to = std::move(to)]() mutable {
     auto found = reader_->get(id);
     if (!found) return to.set_value(result<job>(found.error()));
-    if (!*found) return to.set_value(result<job>(no_such_job(id)));
     {
       const std::lock_guard hold(mutex_);
       const detail::lease_state* const l = core_.find_lease(id);
-      if (l != nullptr && (*found)->state == job_state::ready) {
+      // A worker has it already; it is being stored, or was just now.
+      const bool is_new = l != nullptr && !l->is_trimmed && !l->is_ending && !l->is_cancelled;
+      if (is_new && !*found) *found = *l->it;
+      if (l != nullptr && *found && (*found)->state == job_state::ready) {
         (*found)->state = job_state::running;
         if (l->how_far) (*found)->progress = l->how_far;
       }
     }
-    to.set_value(result<job>(**std::move(found)));
+    to.set_value(*found ? result<job>(**std::move(found)) : result<job>(no_such_job(id)));
   });
   return taken ? std::move(answer) : make_ready_future(result<job>(no_more_reads()));
 }
