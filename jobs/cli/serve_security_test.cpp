@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -322,7 +323,10 @@ class systemd_socket {
 
   std::string heard() const {
     char text[512];
-    const auto n = ::recv(socket_, text, sizeof text, 0);
+    ssize_t n = 0;
+    do {
+      n = ::recv(socket_, text, sizeof text, 0);
+    } while (n < 0 && errno == EINTR);  // the thread was stopped and goes on (signal(7))
     return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : "nothing";
   }
 

@@ -35,7 +35,7 @@ class tls_wire : public wire {
                           static_cast<unsigned>(o.protocols.size()));
     }
     SSL_set_fd(ssl_.get(), socket());
-    is_secure_ = SSL_connect(ssl_.get()) == 1;
+    is_secure_ = uninterrupted([&] { return SSL_connect(ssl_.get()); }) == 1;
   }
 
   bool is_secure() const { return is_secure_; }

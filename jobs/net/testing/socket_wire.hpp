@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,7 +52,7 @@ class socket_wire {
   // False: the other end has closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const auto n = give(bytes);
+      const auto n = uninterrupted([&] { return give(bytes); });
       if (n <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
@@ -111,10 +112,20 @@ class socket_wire {
   virtual ssize_t take(char* into, std::size_t size) { return ::recv(socket_, into, size, 0); }
   int socket() const { return socket_; }
 
+  // A wait with a timeout ends early when the thread was stopped and goes on (signal(7)).
+  template <class Call>
+  static ssize_t uninterrupted(Call&& call) {
+    for (;;) {
+      errno = 0;  // what is not a call of the system leaves it alone
+      const ssize_t n = call();
+      if (n >= 0 || errno != EINTR) return n;
+    }
+  }
+
   // False: there is no more.
   bool fill() {
     char bytes[65536];
-    const auto n = take(bytes, sizeof bytes);
+    const auto n = uninterrupted([&] { return take(bytes, sizeof bytes); });
     if (n <= 0) {
       EXPECT_TRUE(n == 0 || errno == ECONNRESET || errno == EPIPE)
           << "no answer within " << patience_seconds << " s";
