@@ -89,15 +89,16 @@ void steal_crew::start_thread(steal_worker* again) {
 // ---- waking
 
 void steal_crew::call_one() noexcept {
-  steal_worker* called = nullptr;
+  seam::parker* sleeper = nullptr;
   steal_worker* again = nullptr;
   {
     const std::lock_guard hold(lock_);
     if (!wanted_.load(relaxed)) return;
-    called = next_to_call();
-    if (called != nullptr) {
+    if (steal_worker* const called = next_to_call(); called != nullptr) {
       get_up(*called);
       called->called = true;
+      // Here: once called, it may wake by the time, end, and leave its place to another thread.
+      sleeper = called->sleeper;
     } else {
       ++live_;
       if (!vacant_.empty()) again = &vacant_.pop_front();
@@ -106,8 +107,8 @@ void steal_crew::call_one() noexcept {
     ++searching_;
     settle();
   }
-  if (called != nullptr) {
-    called->sleeper->unpark();
+  if (sleeper != nullptr) {
+    sleeper->unpark();
     return;
   }
   // relaxed: a number to read. Before the thread runs: who saw what it did finds it counted.
