@@ -170,10 +170,12 @@ TEST_F(every_wait_test, ForTheEndOfWhatWasStarted) {
         pool_, [&](scope& s) { s.start([&] { (void)go.wait(stop); }); }, one);
   });
   lists("semaphore few", [&](auto stop) {
+    event over;  // the first has the place until the second was stopped
     scope s(pool_, one);
-    s.start([&] { (void)go.wait(stop); });
+    s.start([&] { over.wait(); });
     auto another = [&]() -> task<> { co_return; }();
     EXPECT_FALSE(s.start_within(another, stop));
+    over.set();
     s.join();
   });
   lists("fork ", [&](auto stop) { fork(pool_, [&] { (void)go.wait(stop); }).join(); });
@@ -321,11 +323,13 @@ TEST_F(every_wait_test, ABulkheadTellsWhoIsInside) {
     const auto inside = few.enter();
     both_.arrive_and_wait();
     want(m);
+    both_.arrive_and_wait();  // she has the place until he was stopped
   });
   party("bob", [&] {
     const std::lock_guard hold(m);
     both_.arrive_and_wait();
     EXPECT_FALSE(few.enter(token()));
+    both_.arrive_and_wait();
   });
   const auto found = the_deadlock();
   EXPECT_EQ(parties(found), (names{"ann", "bob"}));
