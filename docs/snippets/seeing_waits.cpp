@@ -69,6 +69,7 @@ void find() {
     const std::lock_guard hold(first);
     both.arrive_and_wait();
     expect(!second.lock(stop.get_token()), "the second lock not to be had");
+    both.arrive_and_wait();  // neither lets go before both were stopped
   };
   std::jthread ann([&] { take(left, right); });
   std::jthread bob([&] { take(right, left); });
