@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -511,6 +512,48 @@ void fill_the_disk_and_drain(const std::string& folder) {
   ::_exit(0);
 }
 
+// Until the disk is asked again about its space.
+void forget_room() {
+  const auto began = std::chrono::steady_clock::now();
+  sluice::testing::eventually(
+      [&] { return std::chrono::steady_clock::now() - began > std::chrono::milliseconds(150); });
+}
+
+void fill_a_log_that_is_not_copied(const std::string& folder) {
+  mount_small_disk(folder, 64);
+  const sqlite_options options{
+      .path = folder + "/jobs.db", .sync = sync_mode::off, .checkpoint_pages = 1'000'000};
+  auto opened = open_sqlite(options);
+  expect_done(opened, "it opens on a small disk");
+  auto it = std::move(*opened);
+  expect_done(it->load(), "it loads");
+  expect_done(it->apply(a_batch(start, setting(1, "default"))), "a queue is set");
+  constexpr std::size_t bytes = 100'000;
+  job_id last = 0;
+  for (int asked = 0; asked < 3; ++asked) {
+    while (*it->room() >= 4 * bytes) {
+      job j = a_job(++last);
+      j.spec.args.data.assign(bytes, 'x');
+      expect_done(it->apply(a_batch(start, adding(j))), "a push while there is room");
+    }
+    forget_room();
+  }
+  expect(last > 100, "the room was used");
+  for (job_id id = 1; id <= last / 2; ++id) {
+    expect_done(it->apply(a_batch(start, dropping(a_job(id)))), "an ack");
+  }
+  it.reset();
+  opened = open_sqlite(options);
+  expect_done(opened, "it opens again");
+  const auto loaded = (*opened)->load();
+  expect_done(loaded, "it loads");
+  expect(loaded->queues.at(0).counts.ready == last - last / 2, "with what was there");
+  const auto left = std::filesystem::space(folder).available;
+  expect(left >= std::uint64_t{2} << 20, "the log did not take what is left free");
+  opened->reset();
+  ::_exit(0);
+}
+
 // Runs it in a process of its own, where it may mount.
 void run_in_child(void (*body)(const std::string&)) {
   const sluice::testing::temporary_folder folder;
@@ -527,6 +570,10 @@ void run_in_child(void (*body)(const std::string&)) {
 
 TEST(sqlite_full_disk_test, AcksRestartsAndPushesOnADiskThatFillsUpAndIsFreed) {
   run_in_child(live_on_a_full_disk);
+}
+
+TEST(sqlite_full_disk_test, ThereIsRoomForWhatTheLogHasStillToBringIntoTheFile) {
+  run_in_child(fill_a_log_that_is_not_copied);
 }
 
 TEST(sqlite_full_disk_test, SpaceThatDropsLeaveInsideTheFileIsRoom) {

@@ -109,6 +109,7 @@ class sqlite_store final : public store {
   void make_way();
   void keep_log_if_space_is_short() noexcept;
   void_result copy_log_if_long();
+  std::uint64_t bytes_to_come();
   result<job_ptr> read(const statement& from, int first = 0);
   void_result find_due_jobs(unix_time now, std::size_t limit, due_page& page);
   void_result find_due_batches(unix_time now, std::size_t limit, due_page& page);
@@ -415,13 +416,28 @@ void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {
 
 // ---- the rest
 
+// By how much the file grows when the log is copied into it.
+std::uint64_t sqlite_store::bytes_to_come() {
+  std::error_code failed;
+  const auto on_disk = std::filesystem::file_size(options_.path, failed);
+  const auto pages = db_.number("PRAGMA page_count");
+  const auto page_bytes = db_.number("PRAGMA page_size");
+  if (failed || !pages || !page_bytes) return 0;
+  const std::uint64_t then = unsigned_of(*pages) * unsigned_of(*page_bytes);
+  return then - std::min(then, std::uint64_t{on_disk});
+}
+
 std::optional<std::uint64_t> sqlite_store::room() {
   if (!reserve_) return std::nullopt;
   const time_point now = real_clock().now();
   if (room_asked_at_ != time_point{} && now - room_asked_at_ < room_is_known_for) return room_;
   room_asked_at_ = now;
   reserve_->restore();
+  const std::uint64_t to_come = bytes_to_come();
   room_ = reserve_->room();
+  room_ -= std::min(room_, to_come);
+  // The file grows while there is space for it, before acks take that for the log.
+  if (room_ == 0 && to_come > 0) copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_PASSIVE).has_value();
   // Pages that were freed inside the file are room too, though the disk does not get them back. But
   // to fill them the log needs some of the disk.
   if (reserve_->free_bytes() >= reserve_->left_free() / 2) {
