@@ -238,5 +238,39 @@ TEST_F(beanstalk_job_test, AJobThatAFailingDiskDidNotLetGoIsStillReserved) {
   EXPECT_FALSE(has(1));
 }
 
+// The disk is slow: it has the job, and it is not stored yet.
+TEST_F(beanstalk_job_test, AWorkerThatWaitsHasAJobBeforeItsPutIsAnswered) {
+  put("0 0 100", "a");
+  ask("reserve\r\ndelete 1\r\n", "RESERVED 1 1\r\na\r\nDELETED\r\n");
+  auto worker = connect();
+  worker.say("reserve\r\n");
+  settle();
+  drive.hold();
+  say("put 0 0 100 1\r\nb\r\n");
+  worker.expect("RESERVED 2 1\r\nb\r\n");
+  drive.await_held();
+  EXPECT_EQ(worker.value("stats-job 2\r\n", "state"), "reserved");
+  worker.ask("peek 2\r\n", "FOUND 2 1\r\nb\r\n");
+  worker.say("delete 2\r\n");
+  drive.let_go();
+  expect("INSERTED 2\r\n");
+  worker.expect("DELETED\r\n");
+}
+
+TEST_F(beanstalk_job_test, AWorkerHasLostAJobThatCouldNotBeStored) {
+  put("0 0 100", "a");
+  ask("reserve\r\ndelete 1\r\n", "RESERVED 1 1\r\na\r\nDELETED\r\n");
+  auto worker = connect();
+  worker.say("reserve\r\n");
+  settle();
+  drive.fails(error_code::disk_full);
+  ask("put 0 0 100 1\r\nb\r\n", "INTERNAL_ERROR\r\n");
+  worker.expect("RESERVED 2 1\r\nb\r\n");
+  worker.ask("touch 2\r\nrelease 2 0 0\r\ndelete 2\r\n", "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+  ask("put 0 0 100 1\r\nc\r\n", "OUT_OF_MEMORY\r\n");
+  drive.works();
+  pass(2s);
+}
+
 }  // namespace
 }  // namespace sluice::jobs
