@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -85,13 +86,22 @@ class delivery_words : public engine_words {
                       .kind = "sluice.webhook",
                       .args = {R"({"url":")" + url + R"(","event":)" + event + "}"}});
   }
-  // Moves the clock when nothing of a queue is under way, so that nothing times out by it.
-  void advance_idle(const std::string& queue, std::chrono::nanoseconds by) {
+  // Moves the clock when nothing of a queue is under way, so that nothing times out by it, and no
+  // further than to when a job of it is due: that one may be under way before the clock stands.
+  void advance_idle(const std::string& queue, milliseconds by) {
+    milliseconds step{};
     eventually([&] {
-      const queue_counts now = counts(queue);
-      return now.ready + now.running + stats_of(queue).in_flight == 0;
+      const unix_time now = time.now();
+      unix_time next = now + by;
+      for (const job& j : list_all({.queue = queue})) {
+        if (has_ended(j.state)) continue;
+        if (j.state != job_state::scheduled && j.state != job_state::retrying) return false;
+        next = std::min(next, j.due_at);
+      }
+      step = next - now;
+      return step.count() > 0 && stats_of(queue).in_flight == 0;
     });
-    advance(by);
+    advance(step);
   }
   delivery_stats stats_of(const std::string& queue = "default") {
     for (const delivery_stats& s : d().stats()) {
