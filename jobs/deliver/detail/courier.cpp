@@ -197,12 +197,13 @@ std::size_t courier::room_of(target& t) {
 
 void courier::pump(const target_ptr& t) {
   if (closed_ || t->is_leasing || t->is_removed || !t->why_not.empty()) return;
+  const time_point now = loop_.now();  // before it is asked what is left: early, and never late
   if (t->breaker != nullptr) {
     if (const auto left = t->breaker->open_for(); left > std::chrono::nanoseconds(0)) {
-      return wake_at(t, loop_.now() + left);
+      return wake_at(t, now + left);
     }
   }
-  if (loop_.now() < t->lease_at) return wake_at(t, t->lease_at);
+  if (now < t->lease_at) return wake_at(t, t->lease_at);
   const std::size_t room = room_of(*t);
   if (room == 0) return;  // looked at again when a request has ended
   t->is_leasing = true;
