@@ -32,8 +32,10 @@ constexpr std::array<std::pair<sync_mode, std::string_view>, 3> mode_words = {{
     {sync_mode::off, "off"},
 }};
 
-// How long an answer of the disk about its free space is good for.
+// How long an answer of the disk about its free space is good for: not beyond a part of what is to
+// be left free either, since what is added between is an estimate.
 constexpr milliseconds room_is_known_for{100};
+constexpr std::uint64_t parts_of_left_free = 4;
 // A job takes more of the disk than it weighs: its entry in an index, the rest of its page.
 constexpr std::uint64_t bytes_for_a_byte = 2;
 constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
@@ -122,6 +124,7 @@ class sqlite_store final : public store {
   std::optional<detail::disk_reserve> reserve_;
   time_point room_asked_at_{};
   std::uint64_t room_ = 0;
+  std::uint64_t added_since_asked_ = 0;
 
   connection db_;
   detail::write_ahead_log log_;
@@ -198,7 +201,11 @@ result<applied> sqlite_store::apply(const batch& b) {
     stored = apply_once(b);
   }
   if (stored) {
-    if (reserve_) room_ -= std::min(room_, bytes_for_a_byte * added_bytes(b));
+    if (reserve_) {
+      const std::uint64_t added = bytes_for_a_byte * added_bytes(b);
+      room_ -= std::min(room_, added);
+      added_since_asked_ += added;
+    }
     // The batch is safe whatever becomes of this; the next one with adds hears of it.
     copy_failed_ = !copy_log_if_long().has_value();
   }
@@ -430,8 +437,12 @@ std::uint64_t sqlite_store::bytes_to_come() {
 std::optional<std::uint64_t> sqlite_store::room() {
   if (!reserve_) return std::nullopt;
   const time_point now = real_clock().now();
-  if (room_asked_at_ != time_point{} && now - room_asked_at_ < room_is_known_for) return room_;
+  const bool is_known = room_asked_at_ != time_point{} &&
+                        now - room_asked_at_ < room_is_known_for &&
+                        added_since_asked_ < reserve_->left_free() / parts_of_left_free;
+  if (is_known) return room_;
   room_asked_at_ = now;
+  added_since_asked_ = 0;
   reserve_->restore();
   const std::uint64_t to_come = bytes_to_come();
   room_ = reserve_->room();
