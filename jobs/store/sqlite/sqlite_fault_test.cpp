@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <ranges>
 #include <string>
 
 #include "jobs/store/sqlite/sqlite_store.hpp"
@@ -385,6 +386,138 @@ TEST_F(sqlite_fault_test, AFailedSyncAfterTheLogWasCopiedInPartLosesNothing) {
       fail_to_sync_after_a_copy_in_part(how, read_at);
     }
   }
+}
+
+// ---- the log's file, which is kept ahead of what is in it
+
+constexpr std::uint64_t long_log = 256 << 10;  // from here on
+
+class long_log_test : public ::testing::Test {
+ protected:
+  void open() {
+    it = must(open_sqlite({.path = "jobs.db", .vfs = disk.vfs()}));
+    must(it->load());
+    must(it->apply(a_batch(start, setting(1, "default"))));
+  }
+  // About three pages of the log.
+  bool add_one() { return bool(it->apply(a_batch(start, adding(a_job(++last))))); }
+
+  // The events of the log's file.
+  std::vector<disk_event> of_log() const {
+    std::vector<disk_event> all = disk.events();
+    std::erase_if(all, [](const disk_event& e) { return e.file != "jobs.db-wal"; });
+    return all;
+  }
+  static bool is_zeros(const disk_event& e) {
+    return e.what == disk_event::op::write && e.bytes.size() > 4096 &&
+           e.bytes.find_first_not_of('\0') == std::string::npos;
+  }
+
+  faulty_disk disk{{.keep_bytes = true}};
+  std::unique_ptr<store> it;
+  job_id last = 0;
+};
+
+TEST_F(long_log_test, FewBatchesMakeItsFileLonger) {
+  open();
+  while (last < 500) ASSERT_TRUE(add_one());
+  std::uint64_t end = 0;
+  std::uint64_t longer = 0;  // of the syncs, with more of the file than the one before
+  bool is_longer = false;
+  for (const disk_event& e : of_log()) {
+    if (e.what == disk_event::op::sync) {
+      longer += is_longer && end > long_log ? 1 : 0;
+      is_longer = false;
+    } else if (e.what == disk_event::op::write && e.offset + e.bytes.size() > end) {
+      EXPECT_TRUE(end >= long_log || !is_zeros(e)) << "a short log is left alone";
+      EXPECT_TRUE(end < 2 * long_log || is_zeros(e)) << "what is stored has its place already";
+      if (is_zeros(e)) {
+        EXPECT_EQ(e.offset, end) << "nothing that is there is written over";
+      }
+      end = e.offset + e.bytes.size();
+      is_longer = true;
+    }
+  }
+  EXPECT_GT(end, std::uint64_t{4} << 20) << "500 batches of three pages";
+  EXPECT_LE(longer, end / long_log + 1);
+}
+
+TEST_F(long_log_test, APowerCutWhileItGrowsLosesNothing) {
+  int unsynced_zeros = 0;  // cuts that had some
+  for (std::uint64_t events = 1; events <= 250; events += 2) {
+    faulty_disk one({.seed = events, .keep_bytes = true});
+    auto on = must(open_sqlite({.path = "jobs.db", .vfs = one.vfs()}));
+    must(on->load());
+    must(on->apply(a_batch(start, setting(1, "default"))));
+    job_id id = 0;
+    const auto add = [&](job_id next) {
+      job j = a_job(next);
+      j.spec.args.data = '"' + std::string(3000, 'x') + '"';
+      return bool(on->apply(a_batch(start, adding(j))));
+    };
+    while (one.bytes_used() < 2 * long_log) ASSERT_TRUE(add(++id));  // the file has a part of it
+    one.power_off_after(events);
+    while (add(id + 1)) ++id;
+    on.reset();
+    for (const disk_event& e : std::views::reverse(one.events())) {
+      if (e.what == disk_event::op::sync) break;
+      if (!is_zeros(e)) continue;
+      ++unsynced_zeros;
+      break;
+    }
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      auto cut = one.power_cut(seed);
+      raw_database raw(*cut, "jobs.db");
+      EXPECT_TRUE(raw.is_sound()) << events << " events, seed " << seed;
+      EXPECT_GE(raw.number("SELECT count(*) FROM jobs"), static_cast<std::int64_t>(id))
+          << events << " events, seed " << seed;
+    }
+  }
+  EXPECT_GT(unsynced_zeros, 5);
+}
+
+TEST_F(long_log_test, ALogThatWasLeftByACrashGrowsNoFaster) {
+  open();
+  while (last < 100) ASSERT_TRUE(add_one());
+  auto cut = disk.power_cut(1);
+  const std::uint64_t before = cut->bytes_used();
+  it = must(open_sqlite({.path = "jobs.db", .vfs = cut->vfs()}));
+  must(it->load());
+  for (int n = 0; n < 5; ++n) ASSERT_TRUE(add_one());
+  EXPECT_LE(cut->bytes_used(), before + 2 * long_log);
+  it.reset();
+}
+
+TEST_F(long_log_test, ADiskThatHasNoRoomForItStoresWhatItHasRoomFor) {
+  open();
+  while (std::ranges::none_of(of_log(), is_zeros)) ASSERT_TRUE(add_one());
+  const auto in_place = [&] { return std::ranges::count_if(of_log(), is_zeros); };
+  const auto zeros = in_place();
+  while (in_place() == zeros) ASSERT_TRUE(add_one());  // a second time
+  disk.full_after(100 << 10);
+  const auto faults = disk.faults();
+  while (disk.faults() == faults) ASSERT_TRUE(add_one()) << "refused, though it is only zeros";
+  for (int n = 0; n < 5; ++n) EXPECT_TRUE(add_one());
+  disk.free();
+  const auto then = in_place();
+  for (int n = 0; n < 200; ++n) EXPECT_TRUE(add_one());
+  EXPECT_EQ(in_place(), then) << "it is not tried again";
+}
+
+TEST_F(long_log_test, WhatAnotherProgramHasWrittenIsNotWrittenOver) {
+  open();
+  while (last < 200) {
+    ASSERT_TRUE(add_one());
+    if (last % 10 != 0) continue;
+    raw_database other(disk, "jobs.db");
+    ASSERT_EQ(other.run("CREATE TABLE IF NOT EXISTS notes (text)"), SQLITE_OK);
+    ASSERT_EQ(other.run("INSERT INTO notes VALUES (zeroblob(50000))"), SQLITE_OK);
+  }
+  it.reset();
+  raw_database raw(disk, "jobs.db");
+  EXPECT_TRUE(raw.is_sound());
+  EXPECT_EQ(raw.number("SELECT count(*) FROM notes"), 20);
+  EXPECT_EQ(raw.number("SELECT count(*) FROM jobs"), 200);
 }
 
 // ---- a real disk that is really full

@@ -36,8 +36,13 @@ constexpr std::array<std::pair<sync_mode, std::string_view>, 3> mode_words = {{
 // be left free either, since what is added between is an estimate.
 constexpr milliseconds room_is_known_for{100};
 constexpr std::uint64_t parts_of_left_free = 4;
+// That there is room is no longer good with less than that free: the log's file has some of its
+// own, and would take jobs for which there is none elsewhere.
+constexpr std::uint64_t all_but_full = std::uint64_t{1} << 20;
 // A job takes more of the disk than it weighs: its entry in an index, the rest of its page.
 constexpr std::uint64_t bytes_for_a_byte = 2;
+// With less of it, none is spent on a log that is longer than it must be.
+constexpr std::uint64_t room_for_zeros = std::uint64_t{4} << 20;
 constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
 
 std::uint64_t unsigned_of(std::int64_t value) {
@@ -222,6 +227,7 @@ result<applied> sqlite_store::apply_once(const batch& b) {
     is_short_of_space_ = why.code == error_code::disk_full;
     return why;
   }
+  if (!reserve_ || room_ >= room_for_zeros) log_.grow_ahead();
   if (!write_.write(b, did) || !commit_.run()) {
     std::optional<error> own = write_.own_error();
     const bool in_doubt = !own && detail::may_have_been_logged(db_.extended_code());
@@ -439,7 +445,8 @@ std::optional<std::uint64_t> sqlite_store::room() {
   const time_point now = real_clock().now();
   const bool is_known = room_asked_at_ != time_point{} &&
                         now - room_asked_at_ < room_is_known_for &&
-                        added_since_asked_ < reserve_->left_free() / parts_of_left_free;
+                        added_since_asked_ < reserve_->left_free() / parts_of_left_free &&
+                        (room_ == 0 || reserve_->free_bytes() >= all_but_full);
   if (is_known) return room_;
   room_asked_at_ = now;
   added_since_asked_ = 0;

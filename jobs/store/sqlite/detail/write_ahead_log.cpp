@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -11,6 +12,13 @@
 
 namespace sluice::jobs::detail {
 namespace {
+
+// Zeros are added to the log's file so many at a time, when fewer than a piece of them are left:
+// more would show in how long a batch takes. A log that is shorter than that is left alone, as it
+// may stay so.
+constexpr sqlite3_int64 ahead_bytes = 256 << 10;
+constexpr std::array<char, 1 << 16> zeros{};
+constexpr sqlite3_int64 page_bytes_usual = 4096;
 
 std::uint32_t number_at(const std::array<unsigned char, 4>& bytes) {
   std::uint32_t value = 0;
@@ -40,6 +48,26 @@ void write_ahead_log::begin() {
         return SQLITE_OK;
       },
       &pages_);
+}
+
+// Nobody else writes meanwhile, and nothing is written but beyond the end: whatever a failure
+// leaves there, no frame is touched, and what is no frame is where SQLite stops to read.
+void write_ahead_log::grow_ahead() noexcept {
+  if (synced_by_ != synced_by::batches) return;
+  constexpr auto piece = static_cast<sqlite3_int64>(zeros.size());
+  const sqlite3_int64 used = log_head_bytes + pages_ * (frame_head_bytes + page_bytes_usual);
+  const sqlite3_int64 needed = used + piece;
+  if (needed <= file_bytes_ || used < ahead_bytes) return;
+  sqlite3_file* const log = file(SQLITE_FCNTL_JOURNAL_POINTER);
+  if (log == nullptr || log->pMethods->xFileSize(log, &file_bytes_) != SQLITE_OK) return;
+  if (needed <= file_bytes_) return;
+  for (const sqlite3_int64 until = needed + ahead_bytes; file_bytes_ < until;) {
+    // Up to a whole piece, so that no later one shares a block with it.
+    const auto bytes = static_cast<int>(piece - file_bytes_ % piece);
+    const int rc = log->pMethods->xWrite(log, zeros.data(), bytes, file_bytes_);
+    // It was not to help at any price.
+    file_bytes_ = rc == SQLITE_OK ? file_bytes_ + bytes : std::numeric_limits<sqlite3_int64>::max();
+  }
 }
 
 void_result write_ahead_log::copy(int how) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The write-ahead log of a store's file: syncs it, copies it into the file when it is long, and
-// makes good what a sync that failed leaves in doubt.
+// The write-ahead log of a store's file: syncs it, copies it into the file when it is long, keeps
+// its own file ahead of what is in it, and makes good what a sync that failed leaves in doubt.
 //
 // A system that could not write may take what it has for written, and say yes to the next sync. So
 // after a failure what was to be synced is written again before anybody is told that it is safe:
@@ -36,6 +36,10 @@ class write_ahead_log {
   // From now on this is who copies it, in place of SQLite, whose failures nobody would hear of.
   void begin();
 
+  // In a transaction that may write, before it does. A sync that has to make a file longer takes
+  // twice as long (docs/decisions/0020): so zeros are put beyond the end of the log's file, a piece
+  // at a time, and the frames of many batches then take their place.
+  void grow_ahead() noexcept;
   void batch_was_written() noexcept { is_unsynced_ = true; }
   int pages() const noexcept { return pages_; }  // after the last batch
   // Copies it into the file, as SQLITE_CHECKPOINT_... says.
@@ -60,8 +64,9 @@ class write_ahead_log {
   const synced_by synced_by_;
   const std::shared_ptr<shared_mutex> readers_ = std::make_shared<shared_mutex>();
   int pages_ = 0;
-  int copied_unsynced_ = 0;   // of the log's pages, in the file
-  bool is_unsynced_ = false;  // there is something to flush
+  sqlite3_int64 file_bytes_ = 0;  // of the log, when they were asked for
+  int copied_unsynced_ = 0;       // of the log's pages, in the file
+  bool is_unsynced_ = false;      // there is something to flush
   bool log_is_doubtful_ = false;
   bool file_is_doubtful_ = false;
 };
