@@ -11,6 +11,7 @@
 #include "jobs/server/config.hpp"
 #include "jobs/server/server.hpp"
 #include "jobs/server/signal_watch.hpp"
+#include "jobs/store/sqlite/sqlite_store.hpp"
 
 namespace sluice::jobs::cli {
 namespace {
@@ -44,6 +45,7 @@ result<std::unique_ptr<server>> open(const serve_arguments& what) {
   if (what.refuses_binlog && !what.server.memory) {
     if (auto none = check_no_binlog(what.server.data); !none) return none.error();
   }
+  leave_sqlite_memory_uncounted();
   return server::open(what.server);
 }
 

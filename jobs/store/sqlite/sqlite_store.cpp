@@ -526,6 +526,10 @@ std::optional<sync_mode> sync_mode_from(std::string_view word) noexcept {
   return std::nullopt;
 }
 
+void leave_sqlite_memory_uncounted() noexcept {
+  (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 result<std::unique_ptr<store>> open_sqlite(sqlite_options o) {
   if (o.path.empty()) return error{error_code::invalid, "the path of the store must not be empty"};
   const bool files_beside = o.files_beside.value_or(o.vfs.empty());

@@ -72,4 +72,9 @@ struct sqlite_options {
 
 result<std::unique_ptr<store>> open_sqlite(sqlite_options options);
 
+// Has SQLite not count the memory that it takes in this process: to count it is a lock for every
+// piece. For a program that is a server and nothing else, since SQLite's own limits of memory go
+// with it. Before anything of SQLite is used; later it changes nothing.
+void leave_sqlite_memory_uncounted() noexcept;
+
 }  // namespace sluice::jobs
