@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <random>
 #include <string>
 
 #include "jobs/store/sqlite/testing/raw_database.hpp"
@@ -355,7 +357,7 @@ TEST_F(sqlite_store_test, AChangeOfAJobThatSomebodyTookAwayIsCorruptAndUndoesIts
   EXPECT_TRUE(must(it->get(2)).has_value());
 }
 
-// Plain adds and drops are written sixteen at a time.
+// Adds and drops of jobs that stand alone are written up to sixteen at a time.
 TEST_F(sqlite_store_test, PlainJobsOfOneBatchAreAddedAndDroppedInOrder) {
   auto it = open_with_a_job();
   must(it->apply(a_batch(start, setting(2, "mail"))));
@@ -393,6 +395,105 @@ TEST_F(sqlite_store_test, PlainJobsOfOneBatchAreAddedAndDroppedInOrder) {
   const auto all = must(must(open_sqlite(options))->load());
   EXPECT_EQ(all.queues.at(0).counts.ready, 1U);
   EXPECT_EQ(all.queues.at(1).counts, queue_counts{});
+}
+
+// What a job that stands alone may have of its own.
+job with_some_options(job j, std::mt19937_64& random) {
+  const auto one_in = [&](std::uint64_t n) { return random() % n == 0; };
+  if (one_in(2)) j.spec.lease_for = milliseconds(random() % 100'000);
+  if (one_in(3)) j.spec.retry = {7, milliseconds(1), 1.5, milliseconds(9), 0.25};
+  if (one_in(3)) j.spec.metadata = R"({"a":1})";
+  if (one_in(3)) j.spec.keep_for = milliseconds(5);
+  if (one_in(3)) j.spec.time_limit = milliseconds(6);
+  if (one_in(4)) j.attempts = 3;
+  if (one_in(5)) j.ended_at = start;
+  if (one_in(4)) {
+    j.state = job_state::scheduled;
+    j.due_at = j.spec.run_at = start + milliseconds(1000);
+  }
+  if (one_in(5)) j.spec.webhook = "http://localhost/";  // does not go with others
+  return j;
+}
+
+// However many there are, whatever each has of its own, and in whatever order they go.
+TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
+  auto it = open_with_a_job();
+  must(it->apply(a_batch(start, setting(2, "mail"))));
+  constexpr std::uint64_t seed = 20261116;
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  const auto one_in = [&](std::uint64_t n) { return random() % n == 0; };
+  job_id id = 1;
+  std::map<job_id, job> there;
+  for (std::size_t round = 0; round < 120; ++round) {
+    batch b;
+    b.now = start;
+    const bool all_plain = one_in(4);
+    const bool two_queues = one_in(3);
+    for (std::size_t n = round % 40; n > 0; --n) {
+      job j = a_job(++id, two_queues && one_in(4) ? "mail" : "default");
+      if (!all_plain) j = with_some_options(std::move(j), random);
+      b.changes.push_back(adding(j));
+      there.emplace(id, std::move(j));
+    }
+    std::vector<job_id> gone;
+    const std::uint64_t left = random() % 30;  // mostly the oldest go
+    for (const auto& [each, j] : there) {
+      if (there.size() - gone.size() <= left) break;
+      if (!one_in(5)) gone.push_back(each);
+    }
+    if (one_in(2)) std::ranges::shuffle(gone, random);
+    for (const job_id each : gone) {
+      b.changes.push_back(dropping(there.at(each)));
+      there.erase(each);
+    }
+    must(it->apply(b));
+    for (const auto& [each, j] : there) ASSERT_EQ(must(it->get(each)), j) << "round " << round;
+    for (const job_id each : gone) ASSERT_FALSE(must(it->get(each))) << "round " << round;
+  }
+  it.reset();
+  raw_database raw(options.path);
+  EXPECT_EQ(raw.number("SELECT count(*) FROM jobs"), static_cast<std::int64_t>(there.size()) + 1);
+  EXPECT_EQ(raw.number("SELECT sum(ready + scheduled) FROM queues"),
+            static_cast<std::int64_t>(there.size()) + 1);
+}
+
+enum class ids_are : std::uint8_t { in_a_row, with_gaps, in_no_order };
+
+void one_that_is_missing_is_named(ids_are how, std::size_t count, std::size_t which) {
+  const sluice::testing::temporary_folder own;
+  auto it = must(open_sqlite({.path = own.file("jobs.db"), .sync = sync_mode::off}));
+  must(it->load());
+  must(it->apply(a_batch(start, setting(1, "default"))));
+  std::vector<job_id> all;
+  for (job_id n = 1; n <= count; ++n) all.push_back(how == ids_are::in_a_row ? n : 2 * n);
+  const job_id missing = all[which];
+  if (how == ids_are::in_no_order) std::ranges::reverse(all);
+  batch adds;
+  batch drops;
+  for (const job_id id : all) {
+    adds.changes.push_back(adding(a_job(id)));
+    drops.changes.push_back(dropping(a_job(id)));
+  }
+  must(it->apply(adds));
+  raw_database raw(own.file("jobs.db"));
+  ASSERT_EQ(raw.run("DELETE FROM jobs WHERE id = " + std::to_string(missing)), SQLITE_OK);
+  const auto refused = it->apply(drops);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().job, missing);
+  EXPECT_EQ(must(it->ready_after(1, {}, {})).size(), count - 1) << "nothing of the batch";
+}
+
+TEST_F(sqlite_store_test, OneThatIsMissingIsNamedHoweverTheyGo) {
+  for (const ids_are how : {ids_are::in_a_row, ids_are::with_gaps, ids_are::in_no_order}) {
+    for (const std::size_t count : {2U, 7U, 16U}) {
+      for (const std::size_t which : {std::size_t{0}, count / 2, count - 1}) {
+        SCOPED_TRACE(std::to_string(static_cast<int>(how)) + ", " + std::to_string(which) + " of " +
+                     std::to_string(count));
+        one_that_is_missing_is_named(how, count, which);
+      }
+    }
+  }
 }
 
 TEST_F(sqlite_store_test, OneOfSixteenThatIsMissingUndoesTheBatchAndIsNamed) {

@@ -23,7 +23,7 @@ std::int64_t signed_of(std::uint64_t value) {
 
 bool batch_writer::prepare(connection& on) {
   on_ = &on;
-  return tables_.prepare(on) && plain_.prepare(on) && gated_.prepare(on) && settings_.prepare(on) &&
+  return tables_.prepare(on) && lone_.prepare(on) && gated_.prepare(on) && settings_.prepare(on) &&
          add_.prepare(on, "INSERT INTO jobs (" + column_list() + ") VALUES (" +
                               parameter_list(job_columns.size()) + ")") &&
          move_.prepare(on,
@@ -64,7 +64,7 @@ bool batch_writer::prepare(connection& on) {
 
 bool batch_writer::write(const batch& b, applied& did) {
   deltas_.clear();
-  plain_.clear();
+  lone_.clear();
   gated_.clear();
   gates_.begin(b.now);
   if (!forget_expired_keys(b)) return false;
@@ -85,25 +85,25 @@ std::size_t batch_writer::write_next(const batch& b, std::size_t at,
   const change& c = b.changes[at];
   std::size_t next = at + 1;
   bool written = false;
-  const bool is_lone_drop = c.what == change::op::drop && !tables_.may_be_noted(c.id);
-  if (plain_rows::is_plain_add(c)) {
+  const bool is_unnoted_drop = c.what == change::op::drop && !tables_.may_be_noted(c.id);
+  if (lone_rows::is_lone_add(c)) {
     check(c.it->id != 0, object, "a job with an id");
     deltas_.add(c);
-    written = plain_.add(c);
-  } else if (is_lone_drop && plain_rows::is_plain_drop(c)) {
+    written = lone_.add(c);
+  } else if (is_unnoted_drop && lone_rows::is_lone_drop(c)) {
     deltas_.add(c);
-    written = plain_.drop(c);
+    written = lone_.drop(c);
   } else if (gated_rows::is_keyed_add(c)) {
     check(c.it->id != 0, object, "a job with an id");
     written = gated_.add(at, c);
-  } else if (is_lone_drop && gated_rows::is_keyed_drop(c) &&
+  } else if (is_unnoted_drop && gated_rows::is_keyed_drop(c) &&
              tables_.leave_at_once(line_of(c.queue, c.it->spec.key))) {
     deltas_.add(c);
-    written = (!gated_.has(c.id) || gated_.flush()) && plain_.drop(c);
-  } else if (is_lone_drop && gated_rows::is_batched_drop(c)) {
+    written = (!gated_.has(c.id) || gated_.flush()) && lone_.drop(c);
+  } else if (is_unnoted_drop && gated_rows::is_batched_drop(c)) {
     deltas_.add(c);
     const job_state as = has_ended(c.to) ? c.to : job_state::cancelled;
-    written = (!gated_.has(c.id) || gated_.flush()) && plain_.drop(c) &&
+    written = (!gated_.has(c.id) || gated_.flush()) && lone_.drop(c) &&
               gates_.ended(at, c.id, c.queue, c.it.get(), as);
   } else if (flush()) {
     if (c.what == change::op::add || c.what == change::op::add_batch) {
@@ -119,10 +119,10 @@ std::size_t batch_writer::write_next(const batch& b, std::size_t at,
 
 std::optional<error> batch_writer::own_error() {
   auto own = std::exchange(own_error_, std::nullopt);
-  auto of_plain = plain_.own_error();
+  auto of_lone = lone_.own_error();
   auto of_tables = tables_.own_error();
   if (own) return own;
-  return of_plain ? of_plain : of_tables;
+  return of_lone ? of_lone : of_tables;
 }
 
 void batch_writer::undone() noexcept {

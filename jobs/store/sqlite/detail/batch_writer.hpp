@@ -3,10 +3,10 @@
 // Writes the changes of one batch into the tables, inside a transaction that somebody else begins
 // and ends.
 //
-// The hot path is a plain add and a plain drop (plain_rows.hpp): no allocation, a share of a
-// prepared statement; jobs with a key or a batch have one too (gated_rows.hpp). What else waits for
-// other jobs goes through the rules of gates.hpp. The counts of a queue are written once, whatever
-// number of its jobs changed.
+// The hot path is an add and a drop of a job that stands alone (lone_rows.hpp): no allocation, a
+// share of a prepared statement; jobs with a key or a batch have one too (gated_rows.hpp). What
+// else waits for other jobs goes through the rules of gates.hpp. The counts of a queue are written
+// once, whatever number of its jobs changed.
 
 #include <cstddef>
 #include <optional>
@@ -18,7 +18,7 @@
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/gate_tables.hpp"
 #include "jobs/store/sqlite/detail/gated_rows.hpp"
-#include "jobs/store/sqlite/detail/plain_rows.hpp"
+#include "jobs/store/sqlite/detail/lone_rows.hpp"
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
 #include "jobs/store/store.hpp"
 
@@ -43,7 +43,7 @@ class batch_writer {
  private:
   // Where the change that was written ends, or zero: it failed.
   std::size_t write_next(const batch& b, std::size_t at, std::vector<conflict>& conflicts);
-  bool flush() { return plain_.flush() && gated_.flush(); }
+  bool flush() { return lone_.flush() && gated_.flush(); }
   bool add_group(const batch& b, std::size_t first, std::size_t end,
                  std::vector<conflict>& conflicts);
   // None: it could not be read.
@@ -69,7 +69,7 @@ class batch_writer {
   count_deltas deltas_;
   gate_tables tables_;
   gates gates_{tables_};
-  plain_rows plain_;
+  lone_rows lone_;
   gated_rows gated_{gates_, deltas_};
   settings_rows settings_;
   statement add_, move_, drop_, read_errors_;

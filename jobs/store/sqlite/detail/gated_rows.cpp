@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "jobs/store/sqlite/detail/job_row.hpp"
 
@@ -37,14 +38,9 @@ bool gated_rows::is_batched_drop(const change& c) noexcept {
 }
 
 bool gated_rows::prepare(connection& on) {
-  const std::string insert =
-      "INSERT OR FAIL INTO jobs (" + column_list(plain_columns) + ", key, line, batch) VALUES ";
-  std::string rows;
-  for (std::size_t n = 0; n < at_once; ++n) {
-    rows += (n > 0 ? ", (" : "(") + parameter_list(gated_columns, n * gated_columns) + ")";
-  }
-  return add_one_.prepare(on, insert + "(" + parameter_list(gated_columns) + ")") &&
-         add_many_.prepare(on, insert + rows);
+  return add_.prepare(
+      on, "INSERT OR FAIL INTO jobs (" + column_list(plain_columns) + ", key, line, batch) VALUES ",
+      gated_columns);
 }
 
 bool gated_rows::has(job_id id) const noexcept {
@@ -61,19 +57,8 @@ bool gated_rows::add(std::size_t cause, const change& c) {
 }
 
 bool gated_rows::flush() {
-  const std::size_t count = count_;
-  count_ = 0;
-  if (count == at_once) {
-    int after = 0;
-    for (const entry& e : held_) {
-      bind(add_many_, e, after);
-      after += static_cast<int>(gated_columns);
-    }
-    return add_many_.run();
-  }
-  return std::all_of(held_.data(), held_.data() + count, [this](const entry& e) {
-    bind(add_one_, e, 0);
-    return add_one_.run();
+  return add_.run(std::exchange(count_, 0), [this](statement& to, std::size_t row, int after) {
+    bind(to, held_[row], after);
   });
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Adds of jobs that have a key or a batch and nothing else that is special, several with one
-// statement, as plain_rows does it for those that have not even that.
+// statement, as lone_rows does it for those that have neither.
 //
 // A job enters the line of its key and is counted in its batch at once; its row may be held back
 // until `flush`, which must come before anything else that could be about the same jobs or keys.
@@ -12,6 +12,7 @@
 #include "jobs/store/count_deltas.hpp"
 #include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/row_inserts.hpp"
 #include "jobs/store/store.hpp"
 
 namespace sluice::jobs::detail {
@@ -40,7 +41,7 @@ class gated_rows {
   [[nodiscard]] bool flush();
 
  private:
-  static constexpr std::size_t at_once = 16;
+  static constexpr std::size_t at_once = row_inserts::at_once;
 
   struct entry {
     const change* what = nullptr;
@@ -50,7 +51,7 @@ class gated_rows {
 
   gates& rules_;
   count_deltas& counts_;
-  statement add_one_, add_many_;
+  row_inserts add_;
   std::array<entry, at_once> held_{};
   std::size_t count_ = 0;
 };

@@ -49,7 +49,8 @@ enum column : int {
   c_progress,
   c_progress_text
 };
-static_assert(c_progress_text + 1 == job_columns.size() && c_args + 1 == plain_columns);
+static_assert(c_progress_text + 1 == job_columns.size() && c_args + 1 == plain_columns &&
+              c_metadata + 1 == lone_columns);
 
 constexpr std::array<std::pair<unique_until, std::string_view>, 3> until_words = {{
     {unique_until::started, "started"},
@@ -183,6 +184,15 @@ void read_unique(const row& r, unique_key& unique) {
   r.duration(c_unique_for, unique.lasts);
 }
 
+// Nothing of it is in a column behind those of a lone job, but for its key and its batch, and it
+// has no unique key.
+bool is_untouched(const job& j) {
+  static const unique_key unique;
+  const job_spec& s = j.spec;
+  return j.errors.empty() && !j.result && s.unique == unique && s.after.empty() && s.step.empty() &&
+         s.webhook.empty() && !j.progress && j.blockers == 0 && !j.has_place;
+}
+
 bool is_state(std::int64_t number) {
   return number >= 0 && number <= 255 && to_string(static_cast<job_state>(number)) != "unknown" &&
          static_cast<job_state>(number) != job_state::running;
@@ -210,17 +220,18 @@ std::string parameter_list(std::size_t count, std::size_t after) {
 
 bool is_plain_but_for_gates(const job& j) noexcept {
   static const retry_policy retry;
-  static const unique_key unique;
   const job_spec& s = j.spec;
-  return j.attempts == 0 && j.ended_at == unix_time{} && j.errors.empty() && !j.result &&
+  return is_untouched(j) && j.attempts == 0 && j.ended_at == unix_time{} &&
          s.run_at == unix_time{} && s.lease_for.count() == 0 && s.time_limit.count() == 0 &&
-         !s.keep_for && s.metadata.empty() && s.unique == unique && s.retry == retry &&
-         s.after.empty() && s.step.empty() && s.webhook.empty() && !j.progress && j.blockers == 0 &&
-         !j.has_place;
+         !s.keep_for && s.metadata.empty() && s.retry == retry;
 }
 
 bool is_plain(const job& j) noexcept {
   return j.spec.key.empty() && j.spec.batch == 0 && is_plain_but_for_gates(j);
+}
+
+bool is_lone(const job& j) noexcept {
+  return j.spec.key.empty() && j.spec.batch == 0 && is_untouched(j);
 }
 
 void bind_plain(statement& to, const job& j, queue_number queue, int after) {
@@ -236,7 +247,7 @@ void bind_plain(statement& to, const job& j, queue_number queue, int after) {
   bind_payload(to, at + c_args, j.spec.args);
 }
 
-void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after) {
+void bind_lone(statement& insert, const job& j, queue_number queue, int after) {
   const job_spec& s = j.spec;
   bind_plain(insert, j, queue, after);
   row_binder to(insert, after);
@@ -250,6 +261,11 @@ void bind_job(statement& insert, const job& j, queue_number queue, row_texts& te
   bind_retry(to, s.retry);
   bind_unique(to, s.unique);
   to.text(c_metadata, s.metadata);
+}
+
+void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after) {
+  bind_lone(insert, j, queue, after);
+  row_binder to(insert, after);
   if (!j.errors.empty()) texts.errors = errors_to_json(j.errors);
   to.text(c_errors, j.errors.empty() ? std::string_view() : std::string_view(texts.errors));
   to.content(c_result, j.result);

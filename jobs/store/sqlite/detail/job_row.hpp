@@ -14,7 +14,8 @@
 namespace sluice::jobs::detail {
 
 // In the order in which bind_job and read_job count them. The first plain_columns are those of a
-// job that leaves everything else as it is by default.
+// job that leaves everything else as it is by default, the first lone_columns those of one that has
+// to do with no other and of which no worker has said anything.
 inline constexpr std::array<std::string_view, 36> job_columns = {
     "id",          "queue",        "state",         "rank",
     "turn",        "due_at",       "created_at",    "kind",
@@ -26,19 +27,22 @@ inline constexpr std::array<std::string_view, 36> job_columns = {
     "batch",       "after",        "step",          "webhook",
     "blockers",    "has_place",    "progress",      "progress_text"};
 inline constexpr std::size_t plain_columns = 9;
+inline constexpr std::size_t lone_columns = 24;
 
 // "id, queue, ..." of the first `count`, each after `prefix`; and "?1, ?2, ...", counted on from
 // `after`.
 std::string column_list(std::size_t count = job_columns.size(), std::string_view prefix = "");
 std::string parameter_list(std::size_t count, std::size_t after = 0);
 
-// Whether the first plain_columns say everything about it; and whether they do but for its key and
-// its batch.
+// Whether the first plain_columns say everything about it; whether they do but for its key and its
+// batch; whether the first lone_columns do, and it has no unique key.
 bool is_plain(const job& j) noexcept;
 bool is_plain_but_for_gates(const job& j) noexcept;
+bool is_lone(const job& j) noexcept;
 
-// Binds the first plain_columns of an INSERT, to parameters that count on from `after`.
+// Bind the first columns of an INSERT, to parameters that count on from `after`.
 void bind_plain(statement& insert, const job& j, queue_number queue, int after = 0);
+void bind_lone(statement& insert, const job& j, queue_number queue, int after = 0);
 // What is made for a row and must outlive the next step.
 struct row_texts {
   std::string errors{};

@@ -1,26 +1,29 @@
 #pragma once
 
-// Adds and drops of plain jobs, several with one statement: to begin and end a statement costs as
-// much as the row it writes.
+// Adds and drops of jobs that stand alone, several with one statement: to begin and end a statement
+// costs as much as the row it writes.
 //
-// A plain add has no key, no group, and nothing but the first columns of a row; a plain drop has no
-// key to free and nobody to tell. They may be held back until `flush`, which must come before
+// Such an add has no key and no group, and nothing but the first columns of a row; such a drop has
+// no key to free and nobody to tell. They may be held back until `flush`, which must come before
 // anything else that could be about the same jobs. The order between the two kinds is kept where it
 // matters: a drop of a job that was added just before.
 
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/row_inserts.hpp"
 #include "jobs/store/store.hpp"
 
 namespace sluice::jobs::detail {
 
-class plain_rows {
+class lone_rows {
  public:
-  static bool is_plain_add(const change& c) noexcept;
-  static bool is_plain_drop(const change& c) noexcept;
+  static bool is_lone_add(const change& c) noexcept;
+  static bool is_lone_drop(const change& c) noexcept;
 
   [[nodiscard]] bool prepare(connection& on);
 
@@ -33,17 +36,21 @@ class plain_rows {
   std::optional<error> own_error() { return std::exchange(own_error_, std::nullopt); }
 
  private:
-  static constexpr std::size_t at_once = 16;
+  static constexpr std::size_t at_once = row_inserts::at_once;
 
   // What waits for one statement.
   class held {
    public:
+    using range = std::span<const change* const>;
+
     void push(const change& c) noexcept { changes_[count_++] = &c; }
     void clear() noexcept { count_ = 0; }
+    std::size_t size() const noexcept { return count_; }
     bool empty() const noexcept { return count_ == 0; }
     bool is_full() const noexcept { return count_ == at_once; }
     const change* const* begin() const noexcept { return changes_.data(); }
     const change* const* end() const noexcept { return changes_.data() + count_; }
+    void sort_by_id() noexcept;
 
    private:
     std::array<const change*, at_once> changes_{};
@@ -52,10 +59,13 @@ class plain_rows {
 
   bool write_adds();
   bool write_drops();
-  bool dropped(std::size_t expected);
+  bool drop_range(held::range those);
+  bool drop_all();
+  bool dropped(held::range those);
 
   connection* on_ = nullptr;
-  statement add_one_, add_many_, drop_one_, drop_many_, is_there_;
+  row_inserts add_plain_, add_lone_;
+  statement drop_range_, drop_many_, is_there_;
   held adds_, drops_;
   std::optional<error> own_error_;
 };
