@@ -7,10 +7,6 @@
 namespace sluice::jobs {
 namespace {
 
-error over() {
-  return {error_code::shutting_down, "the server has shut down"};
-}
-
 time_source& time_of(const engine_options& o) {
   return o.time != nullptr ? *o.time : real_time();
 }
@@ -78,7 +74,7 @@ result<std::unique_ptr<engine>> engine::open(std::unique_ptr<store> keep, engine
 
 future<result<push_receipt>> engine::push(job_spec spec, wait_limits limits) {
   using answer = result<push_receipt>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.push(std::move(spec), detail::push_reply(std::move(to)), limits, out);
   });
 }
@@ -93,28 +89,28 @@ future<std::vector<result<push_receipt>>> engine::push_many(std::vector<job_spec
         error{error_code::too_large, "more than " + std::to_string(impl_->options_.bulk_max) +
                                          " jobs at once; nothing was pushed"}));
   }
-  return impl_->ask(answer(specs.size(), over()),
-                    [&](detail::core& c, promise<answer> to, detail::answers& out) {
-                      if (mode == bulk::all_or_nothing) {
-                        return c.push_together(std::move(specs), std::move(to), limits, out);
-                      }
-                      auto replies = detail::push_reply::make_many(std::move(to), specs.size());
-                      for (std::size_t i = 0; i < specs.size(); ++i) {
-                        c.push(std::move(specs[i]), detail::push_reply(replies, i), limits, out);
-                      }
-                    });
+  return impl_->ask<answer>(
+      specs.size(), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+        if (mode == bulk::all_or_nothing) {
+          return c.push_together(std::move(specs), std::move(to), limits, out);
+        }
+        auto replies = detail::push_reply::make_many(std::move(to), specs.size());
+        for (std::size_t i = 0; i < specs.size(); ++i) {
+          c.push(std::move(specs[i]), detail::push_reply(replies, i), limits, out);
+        }
+      });
 }
 
 future<result<std::vector<leased_job>>> engine::lease(lease_request what, wait_limits limits) {
   using answer = result<std::vector<leased_job>>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.lease(std::move(what), std::move(to), limits, out);
   });
 }
 
 result<extension> engine::extend(lease_ref lease, milliseconds by,
                                  std::optional<jobs::progress> how_far) {
-  result<extension> answer = over();
+  result<extension> answer = impl::over();
   impl_->call([&](detail::core& c, detail::answers&) {
     if (impl_->is_over_) return;
     answer = c.extend(lease, by, std::move(how_far));
@@ -123,17 +119,17 @@ result<extension> engine::extend(lease_ref lease, milliseconds by,
 }
 
 future<void_result> engine::ack(lease_ref lease, std::optional<payload> job_result) {
-  return impl_->ask(void_result(over()),
-                    [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-                      c.ack(lease, std::move(job_result), detail::ack_reply(std::move(to)), out);
-                    });
+  return impl_->ask<void_result>(
+      [&](detail::core& c, promise<void_result> to, detail::answers& out) {
+        c.ack(lease, std::move(job_result), detail::ack_reply(std::move(to)), out);
+      });
 }
 
 future<std::vector<void_result>> engine::ack_many(std::vector<ack_item> items) {
   using answer = std::vector<void_result>;
   if (items.empty()) return make_ready_future(answer{});
-  return impl_->ask(
-      answer(items.size(), over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>(
+      items.size(), [&](detail::core& c, promise<answer> to, detail::answers& out) {
         auto replies = detail::ack_reply::make_many(std::move(to), items.size());
         for (std::size_t i = 0; i < items.size(); ++i) {
           c.ack(items[i].lease, std::move(items[i].result), detail::ack_reply(replies, i), out);
@@ -143,28 +139,28 @@ future<std::vector<void_result>> engine::ack_many(std::vector<ack_item> items) {
 
 future<result<fail_receipt>> engine::fail(lease_ref lease, failure why) {
   using answer = result<fail_receipt>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.fail(lease, std::move(why), std::move(to), out);
   });
 }
 
 future<void_result> engine::release(lease_ref lease, give_back how) {
-  return impl_->ask(void_result(over()),
-                    [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-                      impl_->release(c, lease, how, detail::ack_reply(std::move(to)), out);
-                    });
+  return impl_->ask<void_result>(
+      [&](detail::core& c, promise<void_result> to, detail::answers& out) {
+        impl_->release(c, lease, how, detail::ack_reply(std::move(to)), out);
+      });
 }
 
 future<std::vector<void_result>> engine::release_many(std::vector<lease_ref> leases) {
   using answer = std::vector<void_result>;
   if (leases.empty()) return make_ready_future(answer{});
-  return impl_->ask(answer(leases.size(), over()),
-                    [&](detail::core& c, promise<answer> to, detail::answers& out) {
-                      auto replies = detail::ack_reply::make_many(std::move(to), leases.size());
-                      for (std::size_t i = 0; i < leases.size(); ++i) {
-                        impl_->release(c, leases[i], {}, detail::ack_reply(replies, i), out);
-                      }
-                    });
+  return impl_->ask<answer>(
+      leases.size(), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+        auto replies = detail::ack_reply::make_many(std::move(to), leases.size());
+        for (std::size_t i = 0; i < leases.size(); ++i) {
+          impl_->release(c, leases[i], {}, detail::ack_reply(replies, i), out);
+        }
+      });
 }
 
 std::optional<lease_info> engine::lease_of(job_id id) const {
@@ -181,8 +177,8 @@ future<result<leased_job>> engine::lease_job(job_id id, std::string worker,
   if (auto valid = detail::core::check_lease(what); !valid) {
     return make_ready_future(answer(valid.error()));
   }
-  return impl_->ask_store(
-      answer(over()), [it = impl_.get(), id, what = std::move(what)](promise<answer> to) mutable {
+  return impl_->ask_store<answer>(
+      [it = impl_.get(), id, what = std::move(what)](promise<answer> to) mutable {
         it->lease_job(id, std::move(what), std::move(to));
       });
 }
@@ -192,10 +188,9 @@ future<result<job>> engine::get(job_id id) {
 }
 
 future<result<job>> engine::wait(job_id id, wait_limits limits) {
-  return impl_->ask_store(result<job>(over()),
-                          [it = impl_.get(), id, limits](promise<result<job>> to) {
-                            it->wait(id, std::move(to), limits);
-                          });
+  return impl_->ask_store<result<job>>([it = impl_.get(), id, limits](promise<result<job>> to) {
+    it->wait(id, std::move(to), limits);
+  });
 }
 
 future<result<job_page>> engine::list(list_request what) {
@@ -203,29 +198,26 @@ future<result<job_page>> engine::list(list_request what) {
 }
 
 future<result<job>> engine::cancel(job_id id) {
-  return impl_->ask_store(result<job>(over()), [it = impl_.get(), id](promise<result<job>> to) {
-    it->cancel(id, std::move(to));
-  });
+  return impl_->ask_store<result<job>>(
+      [it = impl_.get(), id](promise<result<job>> to) { it->cancel(id, std::move(to)); });
 }
 
 future<result<job>> engine::kill(job_id id, failure why) {
   detail::core::cut_to_limits(why);
-  return impl_->ask_store(result<job>(over()), [it = impl_.get(), id, why = std::move(why)](
-                                                   promise<result<job>> to) mutable {
-    it->kill(id, std::move(why), std::move(to));
-  });
+  return impl_->ask_store<result<job>>(
+      [it = impl_.get(), id, why = std::move(why)](promise<result<job>> to) mutable {
+        it->kill(id, std::move(why), std::move(to));
+      });
 }
 
 future<result<job>> engine::retry(job_id id) {
-  return impl_->ask_store(result<job>(over()), [it = impl_.get(), id](promise<result<job>> to) {
-    it->retry(id, std::move(to));
-  });
+  return impl_->ask_store<result<job>>(
+      [it = impl_.get(), id](promise<result<job>> to) { it->retry(id, std::move(to)); });
 }
 
 future<void_result> engine::remove(job_id id) {
-  return impl_->ask_store(void_result(over()), [it = impl_.get(), id](promise<void_result> to) {
-    it->remove(id, std::move(to));
-  });
+  return impl_->ask_store<void_result>(
+      [it = impl_.get(), id](promise<void_result> to) { it->remove(id, std::move(to)); });
 }
 
 std::vector<queue_info> engine::queues() const {
@@ -251,15 +243,14 @@ std::uint64_t engine::ready_above(std::string_view name, std::int64_t priority) 
 }
 
 future<result<queue_info>> engine::configure(std::string name, queue_patch patch) {
-  return impl_->ask_store(
-      result<queue_info>(over()),
+  return impl_->ask_store<result<queue_info>>(
       [it = impl_.get(), name = std::move(name), patch](promise<result<queue_info>> to) mutable {
         it->configure(std::move(name), patch, std::move(to));
       });
 }
 
 void_result engine::pause_for(std::string_view name, milliseconds time) {
-  void_result answer = over();
+  void_result answer = impl::over();
   impl_->call([&](detail::core& c, detail::answers& out) {
     if (impl_->is_over_) return;
     answer = c.pause_for(name, time);
@@ -280,23 +271,22 @@ future<result<job>> engine::peek(std::string queue, job_state state) {
     return make_ready_future(
         answer(error{error_code::invalid, "the next job is one that is ready, scheduled or dead"}));
   }
-  return impl_->ask_store(answer(over()), [it = impl_.get(), name = std::move(queue),
-                                           state](promise<answer> to) mutable {
-    it->peek(std::move(name), state, std::move(to));
-  });
+  return impl_->ask_store<answer>(
+      [it = impl_.get(), name = std::move(queue), state](promise<answer> to) mutable {
+        it->peek(std::move(name), state, std::move(to));
+      });
 }
 
 future<result<kicked_jobs>> engine::kick(std::string queue, std::uint64_t max) {
   using answer = result<kicked_jobs>;
-  return impl_->ask_store(
-      answer(over()), [it = impl_.get(), name = std::move(queue), max](promise<answer> to) mutable {
+  return impl_->ask_store<answer>(
+      [it = impl_.get(), name = std::move(queue), max](promise<answer> to) mutable {
         it->kick(std::move(name), max, std::move(to));
       });
 }
 
 future<result<std::uint64_t>> engine::purge(std::string name) {
-  return impl_->ask_store(
-      result<std::uint64_t>(over()),
+  return impl_->ask_store<result<std::uint64_t>>(
       [it = impl_.get(), name = std::move(name)](promise<result<std::uint64_t>> to) mutable {
         it->purge(std::move(name), std::move(to));
       });
@@ -338,10 +328,9 @@ void engine::close() {
 }
 
 future<status> engine::drained(wait_limits limits) {
-  return impl_->ask(status(status::closed),
-                    [&](detail::core& c, promise<status> to, detail::answers& out) {
-                      c.await_drained(std::move(to), limits, out);
-                    });
+  return impl_->ask<status>([&](detail::core& c, promise<status> to, detail::answers& out) {
+    c.await_drained(std::move(to), limits, out);
+  });
 }
 
 void engine::stop() {

@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::size_t page_max = 1000;
 
-error over() {
-  return {error_code::shutting_down, "the server has shut down"};
-}
-
 error bad_limit() {
   return {error_code::invalid, "limit must be from 1 to " + std::to_string(page_max)};
 }
@@ -54,30 +50,30 @@ future<result<batch_page>> engine::batches(job_id after, std::size_t limit) {
 }
 
 future<result<batch_info>> engine::close_batch(job_id id) {
-  return impl_->ask_store(result<batch_info>(over()),
-                          [it = impl_.get(), id](promise<result<batch_info>> to) {
-                            it->close_batch(id, std::move(to));
-                          });
+  return impl_->ask_store<result<batch_info>>(
+      [it = impl_.get(), id](promise<result<batch_info>> to) {
+        it->close_batch(id, std::move(to));
+      });
 }
 
 future<result<std::uint64_t>> engine::cancel_batch(job_id id) {
-  return impl_->ask_store(result<std::uint64_t>(over()),
-                          [it = impl_.get(), id](promise<result<std::uint64_t>> to) {
-                            it->change_batch(id, impl::batch_act::cancel, std::move(to));
-                          });
+  return impl_->ask_store<result<std::uint64_t>>(
+      [it = impl_.get(), id](promise<result<std::uint64_t>> to) {
+        it->change_batch(id, impl::batch_act::cancel, std::move(to));
+      });
 }
 
 future<result<std::uint64_t>> engine::retry_batch(job_id id) {
-  return impl_->ask_store(result<std::uint64_t>(over()),
-                          [it = impl_.get(), id](promise<result<std::uint64_t>> to) {
-                            it->change_batch(id, impl::batch_act::retry, std::move(to));
-                          });
+  return impl_->ask_store<result<std::uint64_t>>(
+      [it = impl_.get(), id](promise<result<std::uint64_t>> to) {
+        it->change_batch(id, impl::batch_act::retry, std::move(to));
+      });
 }
 
 // What workers say.
 
 void_result engine::report(lease_ref lease, jobs::progress how_far) {
-  void_result answer = over();
+  void_result answer = impl::over();
   impl_->call([&](detail::core& c, detail::answers&) {
     if (!impl_->is_over_) answer = c.report(lease, std::move(how_far));
   });
@@ -85,10 +81,10 @@ void_result engine::report(lease_ref lease, jobs::progress how_far) {
 }
 
 future<void_result> engine::log(lease_ref lease, std::vector<std::string> lines) {
-  return impl_->ask(void_result(over()),
-                    [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-                      c.log(lease, std::move(lines), std::move(to), out);
-                    });
+  return impl_->ask<void_result>(
+      [&](detail::core& c, promise<void_result> to, detail::answers& out) {
+        c.log(lease, std::move(lines), std::move(to), out);
+      });
 }
 
 future<result<log_page>> engine::logs(job_id id, std::uint64_t after, std::size_t limit) {
@@ -101,28 +97,28 @@ future<result<log_page>> engine::logs(job_id id, std::uint64_t after, std::size_
 
 future<result<cron_info>> engine::set_cron(cron_spec spec) {
   using answer = result<cron_info>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.set_cron(std::move(spec), std::move(to), out);
   });
 }
 
 future<result<cron_info>> engine::patch_cron(std::string name, cron_patch patch) {
   using answer = result<cron_info>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.patch_cron(name, patch, std::move(to), out);
   });
 }
 
 future<void_result> engine::remove_cron(std::string name) {
-  return impl_->ask(void_result(over()),
-                    [&](detail::core& c, promise<void_result> to, detail::answers& out) {
-                      c.remove_cron(name, std::move(to), out);
-                    });
+  return impl_->ask<void_result>(
+      [&](detail::core& c, promise<void_result> to, detail::answers& out) {
+        c.remove_cron(name, std::move(to), out);
+      });
 }
 
 future<result<push_receipt>> engine::run_cron(std::string name) {
   using answer = result<push_receipt>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.run_cron(name, detail::push_reply(std::move(to)), out);
   });
 }
@@ -141,7 +137,7 @@ result<cron_info> engine::get_cron(std::string_view name) const {
 
 future<result<event_page>> engine::events(event_request what, wait_limits limits) {
   using answer = result<event_page>;
-  return impl_->ask(answer(over()), [&](detail::core& c, promise<answer> to, detail::answers& out) {
+  return impl_->ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
     c.await_events(std::move(what), std::move(to), limits, out);
   });
 }

@@ -95,9 +95,8 @@ future<result<batch_receipt>> engine::push_batch(batch_spec spec, wait_limits li
   if (specs.empty()) return impl_->push_empty_batch(std::move(plan));
   using pushes = std::vector<result<push_receipt>>;
   const std::size_t count = specs.size();
-  const error over{error_code::shutting_down, "the server has shut down"};
-  future<pushes> pushed = impl_->ask(
-      pushes(count, over), [&](detail::core& c, promise<pushes> to, detail::answers& out) {
+  future<pushes> pushed =
+      impl_->ask<pushes>(count, [&](detail::core& c, promise<pushes> to, detail::answers& out) {
         c.push_together(std::move(specs), std::move(to), limits, out, plan);
       });
   return std::move(pushed).then([plan, order = *std::move(order)](const pushes& all) {
@@ -108,10 +107,9 @@ future<result<batch_receipt>> engine::push_batch(batch_spec spec, wait_limits li
 future<result<batch_receipt>> engine::impl::push_empty_batch(
     std::shared_ptr<detail::batch_plan> plan) {
   using answer = result<batch_receipt>;
-  return ask(answer(error{error_code::shutting_down, "the server has shut down"}),
-             [&](detail::core& c, promise<answer> to, detail::answers& out) {
-               c.push_empty_batch(plan, std::move(to), out);
-             });
+  return ask<answer>([&](detail::core& c, promise<answer> to, detail::answers& out) {
+    c.push_empty_batch(plan, std::move(to), out);
+  });
 }
 
 void engine::impl::close_batch(job_id id, promise<result<batch_info>> to) {

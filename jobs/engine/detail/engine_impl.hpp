@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -66,13 +67,18 @@ class engine::impl {
   }
   using between = std::function<void()>;
   bool help(const between& then);
-  // The same for a call with one promise, which is refused once the engine has ended.
+  // The same for a call with one promise, which is refused once the engine has ended. Of a list of
+  // answers there are `count`.
   template <class T, class Change>
-  future<T> ask(T refusal, Change&& change) {
+  future<T> ask(Change&& change) {
+    return ask<T>(1, std::forward<Change>(change));
+  }
+  template <class T, class Change>
+  future<T> ask(std::size_t count, Change&& change) {
     promise<T> to;
     future<T> answer = to.get_future();
     call([&](detail::core& c, detail::answers& out) {
-      if (is_over_) return out.add(std::move(to), std::move(refusal));
+      if (is_over_) return out.add(std::move(to), refusal<T>(count));
       change(c, std::move(to), out);
     });
     return answer;
@@ -80,12 +86,24 @@ class engine::impl {
   // The same for a call that reads the store first: `what(promise)` runs on the committer, without
   // the lock.
   template <class T, class What>
-  future<T> ask_store(T refusal, What what) {
-    return ask(std::move(refusal), [&](detail::core&, promise<T> to, detail::answers& out) {
+  future<T> ask_store(What what) {
+    return ask<T>([&](detail::core&, promise<T> to, detail::answers& out) {
       calls_.push_back(
           [what = std::move(what), to = std::move(to)]() mutable { what(std::move(to)); });
       out.wake_committer = true;
     });
+  }
+  // What everybody hears then.
+  static error over() { return {error_code::shutting_down, "the server has shut down"}; }
+  template <class T>
+  static T refusal(std::size_t count) {
+    if constexpr (std::is_same_v<T, status>) {
+      return status(status::closed);
+    } else if constexpr (std::is_constructible_v<T, error>) {
+      return T(over());
+    } else {
+      return T(count, over());
+    }
   }
 
   // With the lock held.
