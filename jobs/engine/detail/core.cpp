@@ -306,7 +306,13 @@ void core::fire_due(time_point now, answers& out) {
 }
 
 commit core::take_commit() {
+  if (next_.empty()) return {};
   commit c = std::exchange(next_, {});
+  // The next one is likely to be as long.
+  constexpr std::size_t room_max = 64;
+  next_.changes.changes.reserve(std::min(room_max, c.changes.changes.size()));
+  next_.pushes.reserve(std::min(room_max, c.pushes.size()));
+  next_.ends.reserve(std::min(room_max, c.ends.size()));
   if (const std::size_t first = c.settings.size(); first > 0) {
     for (change& later : c.changes.changes) c.settings.push_back(std::move(later));
     c.changes.changes = std::exchange(c.settings, {});
