@@ -191,6 +191,7 @@ class engine::impl {
   bool round(who by, const between& then = {});
   void gather();
   bool more_may_come() const;  // with both locks held
+  bool commits_fast() const;
   void read_windows(const std::vector<detail::queue_state*>& queues, detail::answers& out);
   void read_due(detail::answers& out);
   void make_room(detail::answers& out);
@@ -219,6 +220,8 @@ class engine::impl {
   struct helping {
     std::uint64_t whom = 0;  // its number: where an engine was, another one may be later
     bool has_something = false;
+    bool has_to_say = false;  // what became of a commit
+    time_point said_at{};
   };
   static thread_local helping helps_;
   static std::uint64_t next_number() noexcept;
@@ -233,6 +236,7 @@ class engine::impl {
   std::size_t expected_ = 0;  // changes that the next commit has if everybody comes back
   time_point answered_at_{};
   std::chrono::nanoseconds last_commit_{0};
+  std::chrono::nanoseconds commit_before_{0};
   std::optional<jobs::health> to_announce_;
   bool has_changed_queue_ = false;  // to be announced, too
   bool has_saved_leases_ = false;   // in the store, of the process before
