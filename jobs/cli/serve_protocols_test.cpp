@@ -102,6 +102,35 @@ TEST(ServeProtocols, SeeTheSameJobs) {
   EXPECT_EQ(second->front().it->spec.kind, "t");
 }
 
+TEST(ServeProtocols, WorkEachOthersJobs) {
+  const temporary_folder folder;
+  server_program server(folder, both);
+  socket_wire beanstalk(server.port_for("beanstalk"));
+  socket_wire faktory(server.port_for("faktory"));
+  ASSERT_EQ(hello(faktory), "+OK");
+
+  const std::string id = put(beanstalk, "hi").substr(9);
+  faktory.send("FETCH default\r\n");
+  ASSERT_TRUE(faktory.line().starts_with("$"));
+  const std::string fetched = faktory.line();
+  EXPECT_HAS(fetched, R"("jobtype":"beanstalk")");
+  EXPECT_HAS(fetched, R"("args":["aGk="])");
+  const std::size_t jid = fetched.find(R"("jid":")") + 7;
+  faktory.send("ACK {\"jid\":\"" + fetched.substr(jid, fetched.find('"', jid) - jid) + "\"}\r\n");
+  ASSERT_EQ(faktory.line(), "+OK");
+  beanstalk.send("peek " + id + "\r\n");
+  EXPECT_EQ(beanstalk.line(), "NOT_FOUND");
+
+  faktory.send("PUSH {\"jid\":\"abcdefgh1\",\"jobtype\":\"t\",\"args\":[1, 2]}\r\n");
+  ASSERT_EQ(faktory.line(), "+OK");
+  beanstalk.send("reserve\r\n");
+  const std::string reserved = beanstalk.line();
+  ASSERT_TRUE(reserved.starts_with("RESERVED ")) << reserved;
+  EXPECT_EQ(beanstalk.line(), "[1, 2]");
+  beanstalk.send("delete " + reserved.substr(9, reserved.find(' ', 9) - 9) + "\r\n");
+  EXPECT_EQ(beanstalk.line(), "DELETED");
+}
+
 TEST(ServeProtocols, RefuseToBeReachedByOthersWithoutBeingToldTo) {
   const temporary_folder folder;
   const std::vector<std::string> base = {"serve", "--memory", "--port", "0"};
