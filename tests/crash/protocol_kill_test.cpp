@@ -1,7 +1,7 @@
 // As kill_test, with clients that speak the protocols of beanstalkd and of Faktory: a put or a push
 // that was acknowledged is handed out at least once, and not after its delete or its ACK was. There
-// are leases that run out and, for Faktory, unique jobs and batches. At the end, what is left is
-// taken over HTTP: they are the same jobs.
+// are leases that run out and, for Faktory, unique jobs and batches. At the end, what is left of
+// Faktory's is taken over HTTP: they are the same jobs.
 
 #include <gtest/gtest.h>
 
