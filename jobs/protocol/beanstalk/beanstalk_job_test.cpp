@@ -238,6 +238,21 @@ TEST_F(beanstalk_job_test, AJobThatAFailingDiskDidNotLetGoIsStillReserved) {
   EXPECT_FALSE(has(1));
 }
 
+TEST_F(beanstalk_job_test, WhatAFailingDiskDidNotStoreIsAnInternalErrorAndCanBeSaidAgain) {
+  put("0 0 100", "a");
+  put("0 1000 100", "b");
+  put("0 0 100", "c");
+  ask("reserve-job 3\r\nbury 3 0\r\n", "RESERVED 3 1\r\nc\r\nBURIED\r\n");
+  for (const std::string once : {"delete 1", "delete 2", "delete 3", "kick-job 3", "kick 10"}) {
+    drive.fails(error_code::io_error);
+    ask(once + "\r\n", "INTERNAL_ERROR\r\n");
+    drive.works();
+    pass(2s);
+  }
+  ask("kick-job 3\r\nkick 10\r\n", "KICKED\r\nKICKED 1\r\n");
+  ask("delete 1\r\ndelete 2\r\ndelete 3\r\n", "DELETED\r\nDELETED\r\nDELETED\r\n");
+}
+
 // The disk is slow: it has the job, and it is not stored yet.
 TEST_F(beanstalk_job_test, AWorkerThatWaitsHasAJobBeforeItsPutIsAnswered) {
   put("0 0 100", "a");
