@@ -242,6 +242,23 @@ TEST_F(FaktoryPush, AQueueThatBlocksTakesTheJobWhenThereIsRoom) {
   EXPECT_TRUE(c.hear().starts_with("{"));
 }
 
+TEST_F(FaktoryPush, AQueueThatBlocksForTooLongRefusesTheJob) {
+  configure({.capacity_jobs = 1, .when_full = overflow::block});
+  auto& c = client();
+  EXPECT_EQ(c.ask(push_line("11111111")), "+OK");
+  c.send(push_line("22222222"));
+  sluice::testing::eventually([&] { return e().stats().waiting_pushes == 1; });
+  pass(wire_options.push_wait - 1ms);
+  EXPECT_FALSE(c.has_heard());
+  pass(2ms);
+  EXPECT_EQ(c.hear(), "-ERR the queue is full, and had no room for the job in time");
+  c.send("PUSHB [" + job_text("33333333") + "]");
+  sluice::testing::eventually([&] { return e().stats().waiting_pushes == 1; });
+  pass(wire_options.push_wait + 1ms);
+  EXPECT_EQ(c.hear(), R"({"33333333":"the queue is full, and had no room for the job in time"})");
+  EXPECT_EQ(counts().ready, 1U);
+}
+
 TEST_F(FaktoryPush, AClientThatGoesPushesNoMore) {
   configure({.capacity_jobs = 1, .when_full = overflow::block});
   auto& c = client();

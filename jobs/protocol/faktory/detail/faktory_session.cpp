@@ -30,6 +30,12 @@ std::string_view text_of(const error& why) {
   return why.code == error_code::shutting_down ? closing : std::string_view(why.message);
 }
 
+// Of a push: it waits for nothing but room.
+std::string_view why_refused(const error& why) {
+  constexpr std::string_view no_room = "the queue is full, and had no room for the job in time";
+  return why.code == error_code::timed_out ? no_room : text_of(why);
+}
+
 }  // namespace
 
 struct faktory_session::verb_rule {
@@ -408,7 +414,7 @@ void faktory_session::begin_pushes() {
       }
       const result<push_receipt>& got = ended.value()[i];
       if (!got) {
-        answer_error(w.reply, got.error());
+        answer_error(w.reply, error{got.error().code, std::string(why_refused(got.error()))});
       } else if (const std::string_view why = error_of_push(*got); why.empty()) {
         all_.counts.pushed.fetch_add(1, relaxed);
         all_.tracked.saw_push(w.jid, got->id, now);
@@ -476,24 +482,23 @@ void faktory_session::push_next(const std::shared_ptr<bulk_push>& b) {
   some.reserve(count);
   for (std::size_t i = from; i < b->begun; ++i) some.push_back(std::move(b->specs[i]));
   const wait_limits limits(b->until, to_.gone_token());
-  to_.when_done(all_.jobs.push_many(std::move(some), bulk::each, limits),
-                [this, b, from](auto ended) {
-                  if (!ended) return finish_error(engine_is_over());
-                  const unix_time now = all_.time.now();
-                  const auto& got = ended.value();
-                  for (std::size_t i = 0; i < got.size(); ++i) {
-                    const std::string& jid = b->jids[from + i];
-                    const std::string_view why =
-                        got[i] ? error_of_push(*got[i]) : std::string_view(got[i].error().message);
-                    if (!why.empty()) {
-                      b->add_error(jid, why);
-                      continue;
-                    }
-                    all_.counts.pushed.fetch_add(1, relaxed);
-                    all_.tracked.saw_push(jid, got[i]->id, now);
-                  }
-                  push_next(b);
-                });
+  to_.when_done(all_.jobs.push_many(std::move(some), bulk::each, limits), [this, b,
+                                                                           from](auto ended) {
+    if (!ended) return finish_error(engine_is_over());
+    const unix_time now = all_.time.now();
+    const auto& got = ended.value();
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const std::string& jid = b->jids[from + i];
+      const std::string_view why = got[i] ? error_of_push(*got[i]) : why_refused(got[i].error());
+      if (!why.empty()) {
+        b->add_error(jid, why);
+        continue;
+      }
+      all_.counts.pushed.fetch_add(1, relaxed);
+      all_.tracked.saw_push(jid, got[i]->id, now);
+    }
+    push_next(b);
+  });
 }
 
 // FETCH.
