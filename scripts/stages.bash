@@ -1,5 +1,6 @@
-# Sourced by ./run, ./test and ./bench: go to the root of the checkout, run a named step, say how
-# long it took.
+# Sourced by ./run, ./test and ./bench: finds the root of the checkout, runs a named stage, prints
+# how long it took. If `stage_times` names a file, each stage also becomes a line of it: title, tab,
+# seconds.
 # shellcheck shell=bash
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -28,6 +29,9 @@ aloud() {
 
 finish_stage() {
   local title="$1" code="$2" took=$((SECONDS - $3))
+  if [[ -n "${stage_times:-}" ]]; then
+    printf '%s\t%s\n' "$title" "$took" >>"$stage_times"
+  fi
   if ((code == 0)); then
     echo "== $title: ${took} s"
   else
@@ -36,7 +40,12 @@ finish_stage() {
   fi
 }
 
-configure() { (cd "$root" && quietly "configure $1" cmake --preset "$1"); }
+# configure PRESET [ARGUMENT...]: the arguments go to cmake.
+configure() {
+  local preset="$1"
+  shift
+  (cd "$root" && quietly "configure $preset" cmake --preset "$preset" "$@")
+}
 
 # build PRESET [TARGET...]: on a terminal ninja keeps one line of status up to date.
 build() {
