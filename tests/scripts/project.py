@@ -67,7 +67,7 @@ class ProjectTest(unittest.TestCase):
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def start(self, *command, env=None):
-        return subprocess.run(command, cwd=self.root, env=env, text=True, timeout=60,
+        return subprocess.run(command, cwd=self.root, env=env, text=True, timeout=600,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
 
