@@ -1,4 +1,4 @@
-"""What scripts/build-times promises, on a made-up log and on one that ninja writes."""
+"""The claims of scripts/build-times, on a made-up log and on a log that ninja writes."""
 import unittest
 
 from project import ProjectTest

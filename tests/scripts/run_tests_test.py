@@ -1,4 +1,4 @@
-"""What scripts/run-tests and ./test promise, on a small project and the real ctest."""
+"""The claims of scripts/run-tests and ./test, on a small project and the real ctest."""
 import os
 import unittest
 
