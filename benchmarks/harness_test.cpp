@@ -8,7 +8,7 @@
 #include "benchmarks/report.hpp"
 #include "benchmarks/threads.hpp"
 
-namespace sluice::bench {
+namespace sluice::bench::harness_test {
 namespace {
 
 scoreboard board_of(better direction, std::vector<bar> bars, std::vector<contender> contenders) {
@@ -130,14 +130,14 @@ TEST(bench_harness_test, AChildReportsOneNumber) {
 }
 
 TEST(bench_harness_test, AChildThatFailsOrPrintsNoNumberFailsTheBench) {
-  EXPECT_EXIT(run_child({"false"}), testing::ExitedWithCode(3), "ended with an error");
-  EXPECT_EXIT(run_child({"echo", "soon"}), testing::ExitedWithCode(3), "printed 'soon");
-  EXPECT_EXIT(run_child({"no-such-program-anywhere"}), testing::ExitedWithCode(3),
+  EXPECT_EXIT(run_child({"false"}), ::testing::ExitedWithCode(3), "ended with an error");
+  EXPECT_EXIT(run_child({"echo", "soon"}), ::testing::ExitedWithCode(3), "printed 'soon");
+  EXPECT_EXIT(run_child({"no-such-program-anywhere"}), ::testing::ExitedWithCode(3),
               "cannot start no-such-program-anywhere");
 }
 
 TEST(bench_harness_test, AWrongChecksumFailsTheBench) {
-  EXPECT_EXIT(expect_equal(1, 2, "sum"), testing::ExitedWithCode(3), "sum: got 1, expected 2");
+  EXPECT_EXIT(expect_equal(1, 2, "sum"), ::testing::ExitedWithCode(3), "sum: got 1, expected 2");
 }
 
 TEST(bench_harness_test, AFailureCleansUpWhatStillLives) {
@@ -148,16 +148,16 @@ TEST(bench_harness_test, AFailureCleansUpWhatStillLives) {
     const on_failure lives([] { std::cerr << "cleaned up"; });
     fail("why");
   };
-  EXPECT_EXIT(fails(), testing::ExitedWithCode(3), "why\ncleaned up$");
+  EXPECT_EXIT(fails(), ::testing::ExitedWithCode(3), "why\ncleaned up$");
 }
 
 TEST(bench_harness_test, AContenderOfNoWorkloadAndATwinFailTheBench) {
   suite s("x");
   s.declare({.name = "w", .about = "", .unit = "ns"});
   s.add("w", "std", nullptr);
-  EXPECT_EXIT(s.add("w", "std", nullptr), testing::ExitedWithCode(3), "std is twice");
-  EXPECT_EXIT(s.add("v", "std", nullptr), testing::ExitedWithCode(3), "does not exist: v");
+  EXPECT_EXIT(s.add("w", "std", nullptr), ::testing::ExitedWithCode(3), "std is twice");
+  EXPECT_EXIT(s.add("v", "std", nullptr), ::testing::ExitedWithCode(3), "does not exist: v");
 }
 
 }  // namespace
-}  // namespace sluice::bench
+}  // namespace sluice::bench::harness_test

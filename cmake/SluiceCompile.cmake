@@ -17,6 +17,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Both see ghosts in g++ 12 once std::optional and std::string are inlined at -O2 (GCC bugs
     # 80635 and 105651). clang and the sanitizer builds look for the same mistakes.
     -Wno-maybe-uninitialized -Wno-restrict)
+  if(SLUICE_UNITY)
+    # Made for headers: a source that another one includes looks like one. The preset `debug`
+    # compiles every source alone.
+    list(APPEND sluice_warnings -Wno-subobject-linkage)
+  endif()
 elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   list(APPEND sluice_warnings -Wcomma -Winconsistent-missing-override -Wloop-analysis
     # g++ also objects to a protected destructor when the class has a friend.
@@ -27,10 +32,27 @@ if(SLUICE_WARNINGS_AS_ERRORS)
 endif()
 
 # Every target whose sources are ours goes through here once.
+#
+# With SLUICE_UNITY, up to eight sources of a target are compiled as one: headers are parsed and
+# templates instantiated once for all of them. So two sources of a target must not define the same
+# name, not even in an anonymous namespace; a test file puts its names into a namespace named after
+# the file. SINGLE_SOURCES: this target's sources are compiled one by one.
+# TEST: the target also gets SLUICE_TEST_OPTIONS.
 function(sluice_compile_options target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TEST;SINGLE_SOURCES" "" "")
+  set(unity ${SLUICE_UNITY})
+  if(arg_SINGLE_SOURCES)
+    set(unity OFF)
+  endif()
   target_compile_options(${target} PRIVATE ${sluice_warnings})
-  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    UNITY_BUILD ${unity}
+    UNITY_BUILD_BATCH_SIZE 8)
   target_compile_features(${target} PRIVATE cxx_std_20)
+  if(arg_TEST)
+    target_compile_options(${target} PRIVATE ${SLUICE_TEST_OPTIONS})
+  endif()
 endfunction()
 
 # ccache, when it is there and the user chose no launcher. Paths are hashed relative to the

@@ -76,15 +76,18 @@ endfunction()
 #     FIXTURES ...)
 #
 # Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
-# limit and a crash takes no other test with it. DEPENDS names modules, FIXTURES those of ctest that
-# must have been set up.
+# limit (that of the test preset) and a crash takes no other test with it. DEPENDS names modules,
+# FIXTURES those of ctest that must have been set up. ALONE: it measures, or would starve the others.
+# CERTAIN: it gets the label `certain`, with which scripts/run-tests never takes a failure for chance.
 function(sluice_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE" "NAME" "SOURCES;DEPENDS;LIBRARIES;FIXTURES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE;CERTAIN" "NAME"
+    "SOURCES;DEPENDS;LIBRARIES;FIXTURES")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "sluice_test(NAME name SOURCES file... [DEPENDS module...] [ALONE])")
+    message(FATAL_ERROR
+      "sluice_test(NAME name SOURCES file... [DEPENDS module...] [ALONE] [CERTAIN])")
   endif()
   add_executable(${arg_NAME} ${arg_SOURCES})
-  sluice_compile_options(${arg_NAME})
+  sluice_compile_options(${arg_NAME} TEST)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE GTest::gtest_main ${arg_LIBRARIES})
   foreach(module IN LISTS arg_DEPENDS)
@@ -92,8 +95,11 @@ function(sluice_test)
     target_link_libraries(${arg_NAME} PRIVATE sluice::${used})
   endforeach()
   set(more)
-  if(arg_ALONE) # measures, or would starve the others
+  if(arg_ALONE)
     set(more RUN_SERIAL ON)
+  endif()
+  if(arg_CERTAIN)
+    list(APPEND more LABELS certain)
   endif()
   if(arg_FIXTURES)
     list(APPEND more FIXTURES_REQUIRED "${arg_FIXTURES}")
@@ -101,7 +107,7 @@ function(sluice_test)
   gtest_discover_tests(${arg_NAME}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT_SECONDS} ${more})
+    PROPERTIES ${more})
 endfunction()
 
 function(sluice_module_check name depends test_depends unparsed)

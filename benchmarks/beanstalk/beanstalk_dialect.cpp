@@ -5,8 +5,6 @@
 namespace sluice::bench {
 namespace {
 
-constexpr std::string_view crlf = "\r\n";
-
 // No job comes back during a run: a minute is more than it takes.
 const std::string put_line = "put 1000 0 60 " + std::to_string(body_bytes) + "\r\n";
 

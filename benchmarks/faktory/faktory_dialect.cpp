@@ -7,8 +7,6 @@
 namespace sluice::bench {
 namespace {
 
-constexpr std::string_view crlf = "\r\n";
-
 // What stands between `before` and the next quotation mark.
 std::string_view quoted_after(std::string_view text, std::string_view before) {
   const std::size_t at = text.find(before);

@@ -17,6 +17,8 @@
 
 namespace sluice::bench {
 
+inline constexpr std::string_view crlf = "\r\n";
+
 inline constexpr std::size_t body_bytes = 100;
 
 // A body of 100 bytes that says which job it is, and which job a body is.

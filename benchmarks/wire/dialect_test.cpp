@@ -6,7 +6,7 @@
 #include "benchmarks/beanstalk/beanstalk_dialect.hpp"
 #include "benchmarks/faktory/faktory_dialect.hpp"
 
-namespace sluice::bench {
+namespace sluice::bench::dialect_test {
 namespace {
 
 std::string body(std::uint64_t number) {
@@ -54,8 +54,8 @@ TEST(bench_dialect_test, ABodySaysWhichJobItIs) {
 }
 
 TEST(bench_dialect_test, ABodyThatCameBackChangedFailsTheBench) {
-  EXPECT_EXIT(number_of_body("x" + body(1).substr(1)), testing::ExitedWithCode(3), "changed");
-  EXPECT_EXIT(number_of_body(body(1) + "x"), testing::ExitedWithCode(3), "changed");
+  EXPECT_EXIT(number_of_body("x" + body(1).substr(1)), ::testing::ExitedWithCode(3), "changed");
+  EXPECT_EXIT(number_of_body(body(1) + "x"), ::testing::ExitedWithCode(3), "changed");
 }
 
 TEST(bench_dialect_test, ABeanstalkWorkerDeletesWhatItReservedThenReservesAgain) {
@@ -97,13 +97,13 @@ TEST(bench_dialect_test, ProducersCountTheAnswersAndARefusalFailsTheBench) {
   std::uint64_t answered = 0;
   EXPECT_EQ(beanstalk->heard("INSERTED 1\r\nINSERTED 2\r\nINSER", answered), 24u);
   EXPECT_EQ(answered, 2u);
-  EXPECT_EXIT(beanstalk->heard("OUT_OF_MEMORY\r\n", answered), testing::ExitedWithCode(3),
+  EXPECT_EXIT(beanstalk->heard("OUT_OF_MEMORY\r\n", answered), ::testing::ExitedWithCode(3),
               "OUT_OF_MEMORY");
   const auto bulk = faktory_dialect(2).producer();
   answered = 0;
   EXPECT_EQ(bulk->heard("$2\r\n{}\r\n$2\r\n{", answered), 8u);
   EXPECT_EQ(answered, 1u);
-  EXPECT_EXIT(bulk->heard("$14\r\n{\"a\":\"no way\"}\r\n", answered), testing::ExitedWithCode(3),
+  EXPECT_EXIT(bulk->heard("$14\r\n{\"a\":\"no way\"}\r\n", answered), ::testing::ExitedWithCode(3),
               "answered");
   std::string command;
   bulk->put(command, 0);
@@ -112,4 +112,4 @@ TEST(bench_dialect_test, ProducersCountTheAnswersAndARefusalFailsTheBench) {
 }
 
 }  // namespace
-}  // namespace sluice::bench
+}  // namespace sluice::bench::dialect_test

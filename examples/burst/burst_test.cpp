@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace burst {
+namespace burst::burst_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -54,4 +54,4 @@ TEST(BurstAccounts, AreWrongWhenATaskIsMissing) {
 }
 
 }  // namespace
-}  // namespace burst
+}  // namespace burst::burst_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace burst {
+namespace burst::settings_test {
 namespace {
 
 command read(std::vector<const char*> arguments) {
@@ -66,4 +66,4 @@ TEST(BurstSettings, PrintHelpWithSuccess) {
 }
 
 }  // namespace
-}  // namespace burst
+}  // namespace burst::settings_test

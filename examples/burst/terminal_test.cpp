@@ -4,7 +4,7 @@
 
 #include "examples/burst/format.hpp"
 
-namespace burst {
+namespace burst::terminal_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -44,4 +44,4 @@ TEST(BurstNumbers, AreEasyToRead) {
 }
 
 }  // namespace
-}  // namespace burst
+}  // namespace burst::terminal_test

@@ -10,12 +10,12 @@
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace chat {
+namespace chat::chat_test {
 namespace {
 
 using names = std::vector<std::string>;
 
-class chat_test : public testing::Test {
+class chat_test : public ::testing::Test {
  protected:
   void SetUp() override {
     lobby_ = kit_.spawn_with<lobby>(lobby::options());
@@ -163,4 +163,4 @@ TEST_F(chat_test, TheEndOfARoomIsToldAndSendsEverybodyHome) {
 }
 
 }  // namespace
-}  // namespace chat
+}  // namespace chat::chat_test

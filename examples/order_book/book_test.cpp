@@ -9,7 +9,7 @@
 
 #include "sluice/base/random.hpp"
 
-namespace order_book {
+namespace order_book::book_test {
 namespace {
 
 using fills = std::vector<fill>;
@@ -118,4 +118,4 @@ TEST(book_test, TradesAsAPlainOneDoes) {
 }
 
 }  // namespace
-}  // namespace order_book
+}  // namespace order_book::book_test

@@ -10,10 +10,10 @@
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace order_book {
+namespace order_book::exchange_test {
 namespace {
 
-class exchange_test : public testing::Test {
+class exchange_test : public ::testing::Test {
  protected:
   void TearDown() override {
     kit_.system().stop();
@@ -99,4 +99,4 @@ TEST_F(exchange_test, AMarketForgetsATickerThatIsOver) {
 }
 
 }  // namespace
-}  // namespace order_book
+}  // namespace order_book::exchange_test

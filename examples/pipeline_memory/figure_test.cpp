@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace pipeline_memory {
+namespace pipeline_memory::figure_test {
 namespace {
 
 measured straight(std::string name, std::int64_t items_a_sample) {
@@ -47,4 +47,4 @@ TEST(pipeline_memory_figure_test, HasALineForEachRunInEachDiagram) {
 }
 
 }  // namespace
-}  // namespace pipeline_memory
+}  // namespace pipeline_memory::figure_test

@@ -22,7 +22,7 @@
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::sim {
+namespace sluice::sim::explore_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -593,4 +593,4 @@ TEST(Simulated, AWaitMayTimeOutAlthoughOthersCouldRun) {
 }
 
 }  // namespace
-}  // namespace sluice::sim
+}  // namespace sluice::sim::explore_test

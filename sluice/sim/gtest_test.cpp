@@ -12,7 +12,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 
-namespace sluice::sim {
+namespace sluice::sim::gtest_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -47,9 +47,9 @@ long long deviations(const result& r) {
   return std::ranges::count(r.trace, ',');
 }
 
-class FailingExpectation : public testing::TestWithParam<void (*)()> {};
+class FailingExpectation : public ::testing::TestWithParam<void (*)()> {};
 INSTANTIATE_TEST_SUITE_P(, FailingExpectation,
-                         testing::Values(&expects_both, &asserts_both, &expects_both_on_a_thread));
+                         ::testing::Values(&expects_both, &asserts_both, &expects_both_on_a_thread));
 
 TEST_P(FailingExpectation, IsFoundAsACheckWithItsText) {
   for (const bool leaks : {true, false}) {
@@ -139,9 +139,9 @@ TEST(Expectations, ALongTextIsCut) {
 
 // What a test of the macro says when it fails.
 std::string said_by(options how, void (*body)()) {
-  testing::TestPartResultArray said;
+  ::testing::TestPartResultArray said;
   {
-    const testing::ScopedFakeTestPartResultReporter hears(&said);
+    const ::testing::ScopedFakeTestPartResultReporter hears(&said);
     detail::explore_as_test(std::move(how), "Purse.IsNeverOverdrawn", body);
   }
   return said.size() == 1 ? said.GetTestPartResult(0).message() : "not once";
@@ -173,4 +173,4 @@ SLUICE_EXPLORE(ExploreMacro, RunsItsBodyOncePerSchedule, .schedules = 500) {
 }
 
 }  // namespace
-}  // namespace sluice::sim
+}  // namespace sluice::sim::gtest_test

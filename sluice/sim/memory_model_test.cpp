@@ -12,7 +12,7 @@
 #include "sluice/base/shared.hpp"
 #include "sluice/sim/explore.hpp"
 
-namespace sluice::sim {
+namespace sluice::sim::memory_model_test {
 namespace {
 
 using reads = std::array<int, 4>;  // what the threads of a program read: 0, 1 or 2 each
@@ -285,4 +285,4 @@ TEST(MemoryModel, RandomAndExhaustiveSchedulesFindTheSame) {
 }
 
 }  // namespace
-}  // namespace sluice::sim
+}  // namespace sluice::sim::memory_model_test

@@ -10,7 +10,7 @@
 #include "sluice/queue/delay_queue.hpp"
 #include "sluice/sim/explore.hpp"
 
-namespace sluice::sim {
+namespace sluice::sim::threads_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -57,4 +57,4 @@ TEST(Threads, ATimerThatTheClockStillHoldsIsNoLeak) {
 }
 
 }  // namespace
-}  // namespace sluice::sim
+}  // namespace sluice::sim::threads_test

@@ -2,7 +2,7 @@
 # the include path, and its objects come before the library's.
 
 add_library(sluice_mutant_main OBJECT mutant_main.cpp)
-sluice_compile_options(sluice_mutant_main)
+sluice_compile_options(sluice_mutant_main TEST)
 target_link_libraries(sluice_mutant_main PRIVATE sluice::sim)
 
 set(mutants_folder "${CMAKE_CURRENT_BINARY_DIR}/mutants")
@@ -38,11 +38,12 @@ function(sluice_mutant_executable name)
   endforeach()
   set(target sluice_mutant_${name})
   add_executable(${target} ${sources} $<TARGET_OBJECTS:sluice_mutant_main>)
-  sluice_compile_options(${target})
+  sluice_compile_options(${target} TEST SINGLE_SOURCES)
   target_include_directories(${target} BEFORE PRIVATE "${mutants_folder}/${name}")
   target_link_libraries(${target} PRIVATE sluice::sim)
   add_test(NAME mutants.${name}
     COMMAND ${target} --expect ${arg_EXPECT} --filter "${arg_FILTER}")
+  set_tests_properties(mutants.${name} PROPERTIES LABELS certain)
 endfunction()
 
 # sluice_mutant(NAME FILE path REPLACE text BY text SCENARIOS group... EXPECT kind[,kind]

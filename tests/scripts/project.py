@@ -21,7 +21,8 @@ PRESETS = """{
     {"name": "tsan", "configurePreset": "tsan"}
   ],
   "testPresets": [
-    {"name": "release", "configurePreset": "release", "output": {"outputOnFailure": true}},
+    {"name": "release", "configurePreset": "release", "output": {"outputOnFailure": true},
+     "execution": {"timeout": 60}},
     {"name": "asan", "configurePreset": "asan", "output": {"outputOnFailure": true}},
     {"name": "tsan", "configurePreset": "tsan", "output": {"outputOnFailure": true}}
   ]
@@ -42,7 +43,6 @@ class ProjectTest(unittest.TestCase):
         self.cmake = [
             "cmake_minimum_required(VERSION 3.25)",
             "project(small LANGUAGES NONE)",
-            "set(SLUICE_TEST_TIMEOUT_SECONDS 120 CACHE STRING \"\")",
             "enable_testing()",
         ]
 

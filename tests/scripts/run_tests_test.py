@@ -79,9 +79,10 @@ class RunTests(ProjectTest):
         for name, text in reports.items():
             self.add(name, f"echo '{text}'; test $n -gt 1")
         self.add("labeled", "test $n -gt 1", LABELS="slow;certain")
+        self.add("QueueModel.Agrees", "test $n -gt 1")
         self.add("not_labeled", "test $n -gt 1", LABELS="uncertain")
         run = self.run_tests("--flaky")
-        for name in [*reports, "labeled"]:
+        for name in [*reports, "labeled", "QueueModel.Agrees"]:
             self.expect(run, code=1, has=[f"FAILED {name}"], lacks=[f"FLAKY {name}"])
             self.assertEqual(self.runs(name), 1, name)
         self.expect(run, code=1, has=["FLAKY not_labeled"])
@@ -348,10 +349,16 @@ class TestCommand(ProjectTest):
         run = self.run_test("--long", "--preset", "release")
         self.assertEqual(run.returncode, 0, run.stdout)
         self.assertIn("benchmarks ran", run.stdout)
-        self.assertIn("SLUICE_TEST_TIMEOUT_SECONDS:STRING=7200",
-                      (self.root / "build/release/CMakeCache.txt").read_text())
         self.program("scripts/bench-all", "exit 1")
         self.assertEqual(self.run_test("--long", "--preset", "release").returncode, 1)
+
+    def test_gives_long_tests_more_time_than_the_preset(self):
+        presets = self.root / "CMakePresets.json"
+        presets.write_text(presets.read_text().replace('"timeout": 60', '"timeout": 1'))
+        self.add("late", "exec sleep 2")
+        self.program("scripts/bench-all", "exit 0")
+        self.assertEqual(self.run_test("--preset", "release").returncode, 1)
+        self.assertEqual(self.run_test("--long", "--preset", "release").returncode, 0)
 
     def test_refuses_a_freeze_without_a_seed(self):
         for arguments in (["--freeze"], ["--freeze", "x"], ["--san", "--freeze", "1"]):

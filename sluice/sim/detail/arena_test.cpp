@@ -12,7 +12,7 @@
 
 #include "sluice/base/random.hpp"
 
-namespace sluice::sim::detail {
+namespace sluice::sim::detail::arena_test {
 namespace {
 
 struct block {
@@ -93,4 +93,4 @@ TEST(arena_test, WhatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::sim::detail
+}  // namespace sluice::sim::detail::arena_test

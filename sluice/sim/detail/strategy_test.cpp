@@ -11,7 +11,7 @@
 #include "sluice/base/atomic.hpp"
 #include "sluice/sim/explore.hpp"
 
-namespace sluice::sim {
+namespace sluice::sim::strategy_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -115,4 +115,4 @@ TEST(Pct, InHalfOfTheSchedulesEveryLoadGivesTheNewest) {
 }
 
 }  // namespace
-}  // namespace sluice::sim
+}  // namespace sluice::sim::strategy_test

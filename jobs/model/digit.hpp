@@ -1,0 +1,11 @@
+#pragma once
+
+// std::isdigit without the locale, for text that a program wrote.
+
+namespace sluice::jobs {
+
+constexpr bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+}  // namespace sluice::jobs
