@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace sluice::jobs {
+namespace sluice::jobs::token_file_test {
 namespace {
 
 class TokenFile : public ::testing::Test {
@@ -126,4 +126,4 @@ TEST_F(TokenFile, LosesNoneOfThoseThatAreMadeAtOnce) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::token_file_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace sluice::jobs {
+namespace sluice::jobs::token_set_test {
 namespace {
 
 using std::chrono::hours;
@@ -251,4 +251,4 @@ TEST_F(TokenSet, TakesNoHarmFromAnyCutOrChange) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::token_set_test

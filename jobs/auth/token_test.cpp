@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::token_test {
 namespace {
 
 TEST(RoleSet, AdminHasTheOthersInIt) {
@@ -51,4 +51,4 @@ TEST(QueuePattern, HasItsStarAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::token_test

@@ -15,7 +15,6 @@ namespace sluice::jobs::cli {
 namespace {
 
 constexpr std::size_t file_bytes_max = std::size_t{64} << 20;
-constexpr std::size_t page_max = 1000;
 constexpr std::size_t graph_jobs_max = 10'000;
 
 std::string coloured_state(const batch_info& b, const text_style& style) {

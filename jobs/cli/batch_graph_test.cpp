@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::batch_graph_test {
 namespace {
 
 job step(job_id id, std::string name, job_state state, std::vector<dependency> after = {}) {
@@ -58,4 +58,4 @@ TEST(BatchGraph, HasALineForEveryJobWhateverWaitsForWhat) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::batch_graph_test

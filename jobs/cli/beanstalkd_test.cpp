@@ -21,7 +21,7 @@
 #include "jobs/net/testing/socket_wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::beanstalkd_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -387,4 +387,4 @@ TEST(UserChange, MakesItsSocketWhereOnlyRootMayAndOwnsIt) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::beanstalkd_test

@@ -10,6 +10,9 @@
 
 namespace sluice::jobs::cli {
 
+// The most that the server returns in one page.
+inline constexpr std::size_t page_max = 1000;
+
 // With the token of the file, or of the environment. invalid: what is wrong with a flag.
 result<client> connect(const connection_arguments& to);
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "jobs/client/client.hpp"
 #include "jobs/deliver/signature.hpp"
@@ -17,7 +18,7 @@
 #include "jobs/http/testing/wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::delivery_test {
 namespace {
 
 using jobs::testing::answer;
@@ -32,8 +33,6 @@ using testing::make_file;
 using testing::server_program;
 using testing::start_options;
 using testing::temporary_folder;
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "in: " << (text)
 
 class Delivery : public ::testing::Test {
  protected:
@@ -237,4 +236,4 @@ TEST_F(Delivery, WarnsWhenAReceiverKeepsFailingAndTellsWhenItWorksAgain) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::delivery_test

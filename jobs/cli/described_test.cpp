@@ -13,7 +13,7 @@
 #include "jobs/cli/man_page.hpp"
 #include "jobs/cli/testing/program.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::described_test {
 namespace {
 
 using shell = completion_arguments::shell;
@@ -204,4 +204,4 @@ TEST(Reference, NamesEveryCommandAndFlag) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::described_test

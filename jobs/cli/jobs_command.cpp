@@ -10,7 +10,6 @@
 namespace sluice::jobs::cli {
 namespace {
 
-constexpr std::size_t page_max = 1000;
 constexpr std::size_t args_columns = 48;
 
 unix_time moment_of(const job& j) {

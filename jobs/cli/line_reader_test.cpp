@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::line_reader_test {
 namespace {
 
-class LineReader : public testing::Test {
+class LineReader : public ::testing::Test {
  protected:
   ~LineReader() override {
     finish();
@@ -70,4 +70,4 @@ TEST_F(LineReader, RefusesALineThatIsTooLong) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::line_reader_test

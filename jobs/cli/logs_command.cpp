@@ -8,7 +8,6 @@
 namespace sluice::jobs::cli {
 namespace {
 
-constexpr std::size_t page_max = 1000;
 constexpr milliseconds between_looks{500};
 
 std::string to_json(const log_line& l) {

@@ -73,7 +73,7 @@ void add_command(std::string& page, const std::string& path, const command_descr
   for (const command_description& sub : c.commands) add_command(page, path + " " + sub.name, sub);
 }
 
-constexpr const char* description =
+constexpr const char* description_section =
     "sluice is a durable job server in one program, and the commands to use it. Programs in any\n"
     "language push jobs over HTTP, workers take them, and a job that was acknowledged is not "
     "lost:\n"
@@ -117,7 +117,7 @@ std::string man_page(const command_description& program, const std::string& vers
   page += ".SH NAME\nsluice \\- durable job server, and the commands to use it\n";
   page +=
       ".SH SYNOPSIS\n" + bold("sluice") + " " + italic("COMMAND") + " [" + italic("FLAGS") + "]\n";
-  page += ".SH DESCRIPTION\n" + std::string(description);
+  page += ".SH DESCRIPTION\n" + std::string(description_section);
   for (const flag_description& f : program.flags) page += flag_paragraph(f);
   page += ".SH COMMANDS\n";
   for (const command_description& c : program.commands) add_command(page, "sluice " + c.name, c);

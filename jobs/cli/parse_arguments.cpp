@@ -17,7 +17,7 @@ namespace {
 
 using namespace detail;
 
-constexpr const char* description =
+constexpr const char* program_description =
     "sluice: a durable job server in one program, and the commands to use it.\n"
     "\n"
     "  sluice serve                               start a server\n"
@@ -55,7 +55,7 @@ std::string_view type_of(const config_key& key) {
 
 class command_line {
  public:
-  command_line() : app_(description, "sluice") {
+  command_line() : app_(program_description, "sluice") {
     app_.require_subcommand(1);
     app_.footer(exit_codes);
     app_.get_formatter()->column_width(34);

@@ -8,7 +8,7 @@
 
 #include "jobs/cli/arguments.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::parse_arguments_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -372,4 +372,4 @@ TEST(Parse, SaysWhereHelpIsWhenItDoesNotUnderstand) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::parse_arguments_test

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::program_test {
 namespace {
 
 using sluice::testing::eventually;
@@ -22,8 +23,6 @@ using testing::temporary_folder;
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << "in: " << (text)
 
 std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -333,4 +332,4 @@ TEST(ProgramAlone, PrintsHelpToStandardOutput) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::program_test

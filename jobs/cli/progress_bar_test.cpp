@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::progress_bar_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -98,4 +98,4 @@ TEST_F(ProgressBar, IsSilentWhenQuiet) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::progress_bar_test

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "jobs/client/client.hpp"
 #include "jobs/http/testing/certificates.hpp"
@@ -17,7 +18,7 @@
 #include "jobs/net/testing/socket_wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::serve_protocols_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -31,8 +32,6 @@ using testing::make_file;
 using testing::run_sluice;
 using testing::server_program;
 using testing::temporary_folder;
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "in: " << (text)
 
 const std::vector<std::string> both = {"--beanstalk", ":0", "--faktory", ":0"};
 
@@ -306,4 +305,4 @@ TEST(ServeProtocols, LetWorkersFinishWhenItIsToldToEnd) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::serve_protocols_test

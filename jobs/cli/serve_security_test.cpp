@@ -19,7 +19,7 @@
 #include "jobs/http/testing/wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::serve_security_test {
 namespace {
 
 using jobs::testing::make_certificate;
@@ -360,4 +360,4 @@ TEST_F(ServeSecurity, TellsSystemdThatItIsAlive) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::serve_security_test

@@ -7,7 +7,7 @@
 
 #include "jobs/cli/testing/program.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::serve_service_test {
 namespace {
 
 using testing::ended;
@@ -73,4 +73,4 @@ TEST(ServeService, HasAConfigurationThatIsFineAlsoWithWhatItSuggests) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::serve_service_test

@@ -12,11 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "jobs/client/client.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::serve_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,8 +28,6 @@ using testing::program;
 using testing::run_sluice;
 using testing::server_program;
 using testing::temporary_folder;
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "in: " << (text)
 
 client connect(const server_program& server) {
   return std::move(*client::open({.url = server.url()}));
@@ -417,4 +416,4 @@ TEST(Work, WaitsForAServerThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::serve_test

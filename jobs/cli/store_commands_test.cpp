@@ -5,9 +5,10 @@
 #include <fstream>
 #include <string>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::store_commands_test {
 namespace {
 
 using testing::ended;
@@ -15,12 +16,6 @@ using testing::make_file;
 using testing::run_sluice;
 using testing::server_program;
 using testing::temporary_folder;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << "in: " << (text)
 
 class StoreCommands : public ::testing::Test {
  protected:
@@ -73,4 +68,4 @@ TEST_F(StoreCommands, SayWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::store_commands_test

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::token_test {
 namespace {
 
 using testing::ended;
@@ -17,8 +18,6 @@ using testing::temporary_folder;
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << "in: " << (text)
 
 class Token : public ::testing::Test {
  protected:
@@ -118,4 +117,4 @@ TEST(Plan, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::token_test

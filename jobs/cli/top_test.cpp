@@ -10,7 +10,7 @@
 #include "jobs/cli/testing/program.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::top_test {
 namespace {
 
 using sluice::testing::eventually;
@@ -162,4 +162,4 @@ TEST_F(Top, PrintsOneFrameWhereThereIsNoTerminal) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::top_test

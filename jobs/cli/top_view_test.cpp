@@ -9,7 +9,7 @@
 
 #include "jobs/cli/terminal_screen.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::top_view_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -237,4 +237,4 @@ TEST(Keys, AreTheEscapeKeyWhenNothingFollows) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::top_view_test

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::transfer_test {
 namespace {
 
 using testing::ended;
@@ -19,8 +20,6 @@ using testing::text_of;
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << "in: " << (text)
 
 std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -187,4 +186,4 @@ TEST_F(Transfer, SaysWhatIsMissingOrWrong) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::transfer_test

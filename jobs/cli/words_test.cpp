@@ -7,7 +7,7 @@
 
 #include "jobs/cli/exit_code.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::words_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,4 +83,4 @@ TEST(ExitCode, IsDifferentForWhatAScriptHandlesDifferently) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::words_test

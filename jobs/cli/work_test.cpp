@@ -10,7 +10,7 @@
 
 #include "jobs/cli/testing/program.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::work_test {
 namespace {
 
 using testing::ended;
@@ -131,4 +131,4 @@ TEST_F(WorkedOff, TheRateOfAQueueHoldsItsJobsBack) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::work_test

@@ -3,18 +3,17 @@
 
 #include <string>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "jobs/net/testing/socket_wire.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::workers_test {
 namespace {
 
 using jobs::testing::socket_wire;
 using testing::ended;
 using testing::server_program;
 using testing::temporary_folder;
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "in: " << (text)
 
 class Workers : public ::testing::Test {
  protected:
@@ -80,4 +79,4 @@ TEST(WorkersOfAServerWithout, AreNotFound) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::workers_test

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::cli {
+namespace sluice::jobs::cli::workflow_test {
 namespace {
 
 using sluice::testing::eventually;
@@ -23,8 +24,6 @@ using testing::temporary_folder;
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << "in: " << (text)
 
 class Workflow : public ::testing::Test {
  protected:
@@ -183,4 +182,4 @@ TEST_F(Workflow, SetsTheLimitsOfAQueue) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::cli
+}  // namespace sluice::jobs::cli::workflow_test

@@ -12,7 +12,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::client_connections_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -346,4 +346,4 @@ TEST_F(ClientSteps, DoesNotAskInALoopWhenTheServerWillNotWait) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::client_connections_test

@@ -7,7 +7,7 @@
 #include "jobs/store/memory/memory_store.hpp"
 #include "sluice/sync/guarded.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::client_groups_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -149,4 +149,4 @@ TEST_F(ClientGroups, PullsEventsPageByPage) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::client_groups_test

@@ -12,7 +12,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::client_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -310,4 +310,4 @@ TEST(Client, PutsThePrefixOfItsUrlBeforeEveryPath) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::client_test

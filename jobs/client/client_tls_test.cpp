@@ -9,7 +9,7 @@
 #include "jobs/http/testing/scripted_server.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::client_tls_test {
 namespace {
 
 using testing::make_certificate;
@@ -176,4 +176,4 @@ TEST(ClientUrl, IsNotRepeatedWithItsPassword) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::client_tls_test

@@ -14,28 +14,28 @@ namespace {
 
 constexpr std::size_t requests_most = 100'000;
 
-error wrong(std::string why) {
-  return {error_code::invalid, "delivery: " + std::move(why)};
+error invalid_options(std::string why) {
+  return invalid_error("delivery: " + std::move(why));
 }
 
 void_result validate(const deliverer_options& o) {
-  if (auto fine = validate_secrets(o.secrets); !fine) return wrong(fine.error().message);
+  if (auto fine = validate_secrets(o.secrets); !fine) return invalid_options(fine.error().message);
   if (o.requests_max == 0 || o.requests_max > requests_most) {
-    return wrong("requests_max must be from 1 to " + std::to_string(requests_most));
+    return invalid_options("requests_max must be from 1 to " + std::to_string(requests_most));
   }
   if (o.webhook_concurrency == 0 || o.webhook_concurrency > requests_most) {
-    return wrong("webhook_concurrency must be from 1 to " + std::to_string(requests_most));
+    return invalid_options("webhook_concurrency must be from 1 to " + std::to_string(requests_most));
   }
   for (const milliseconds d :
        {o.webhook_timeout, o.connect_timeout, o.keep_idle, o.pause_first, o.pause_longest}) {
     if (d < milliseconds(1) || d > limits::duration_max) {
-      return wrong("timeouts and pauses must be from 1 ms to 10 years");
+      return invalid_options("timeouts and pauses must be from 1 ms to 10 years");
     }
   }
-  if (o.pause_first > o.pause_longest) return wrong("pause_first is longer than pause_longest");
-  if (o.failures_in_a_row == 0) return wrong("failures_in_a_row must be at least 1");
+  if (o.pause_first > o.pause_longest) return invalid_options("pause_first is longer than pause_longest");
+  if (o.failures_in_a_row == 0) return invalid_options("failures_in_a_row must be at least 1");
   if (o.answer_bytes_max > limits::result_bytes_max) {
-    return wrong("answer_bytes_max must be at most " + std::to_string(limits::result_bytes_max));
+    return invalid_options("answer_bytes_max must be at most " + std::to_string(limits::result_bytes_max));
   }
   return done{};
 }
@@ -75,7 +75,7 @@ class deliverer::impl {
 
   void_result start(engine& jobs) {
     auto opened = detail::outgoing::open(loop_, outgoing_of(options_));
-    if (!opened) return wrong(opened.error().message);
+    if (!opened) return invalid_options(opened.error().message);
     outgoing_ = *std::move(opened);
     courier_ = std::make_unique<detail::courier>(jobs, options_, loop_, *outgoing_);
     refresh();
@@ -86,7 +86,7 @@ class deliverer::impl {
     loop_.post([this] { courier_->refresh(); });
   }
   void_result update(url_rules rules, std::vector<std::string> secrets) {
-    if (auto fine = validate_secrets(secrets); !fine) return wrong(fine.error().message);
+    if (auto fine = validate_secrets(secrets); !fine) return invalid_options(fine.error().message);
     loop_.post([this, rules = std::move(rules), secrets = std::move(secrets)]() mutable {
       courier_->update(std::move(rules), std::move(secrets));
     });

@@ -7,7 +7,7 @@
 #include "jobs/deliver/deliverer.hpp"
 #include "jobs/deliver/testing/delivery_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::deliverer_load_test {
 namespace {
 
 using namespace sluice::jobs::testing;
@@ -216,4 +216,4 @@ TEST_F(deliverer_load_test, StopsThoughTheDiskFails) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::deliverer_load_test

@@ -6,7 +6,7 @@
 #include "jobs/deliver/deliverer.hpp"
 #include "jobs/deliver/testing/delivery_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::deliverer_stop_test {
 namespace {
 
 using namespace sluice::jobs::testing;
@@ -89,4 +89,4 @@ TEST_F(deliverer_stop_test, DestroyedWithRequestsUnderWay) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::deliverer_stop_test

@@ -8,7 +8,7 @@
 #include "jobs/deliver/testing/test_authority.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::deliverer_test {
 namespace {
 
 using namespace sluice::jobs::testing;
@@ -386,4 +386,4 @@ TEST_F(deliverer_test, OptionsThatCannotBeUsedAreNamed) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::deliverer_test

@@ -6,7 +6,7 @@
 #include "jobs/deliver/deliverer.hpp"
 #include "jobs/deliver/testing/delivery_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::deliverer_webhook_test {
 namespace {
 
 using namespace sluice::jobs::testing;
@@ -137,4 +137,4 @@ TEST_F(deliverer_webhook_test, WebhooksForAFailingReceiverArePutOffAndOthersGoOn
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::deliverer_webhook_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::delivery_metrics_test {
 namespace {
 
 TEST(delivery_metrics_test, EveryFamilyHasASampleOfEveryQueue) {
@@ -23,4 +23,4 @@ TEST(delivery_metrics_test, EveryFamilyHasASampleOfEveryQueue) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::delivery_metrics_test

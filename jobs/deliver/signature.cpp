@@ -17,10 +17,6 @@ namespace {
 constexpr std::size_t header_bytes_max = 4096;
 constexpr std::size_t hex_bytes = 64;
 
-error wrong(std::string why) {
-  return {error_code::invalid, std::move(why)};
-}
-
 std::string signed_text(std::string_view seconds, std::string_view body) {
   std::string text;
   text.reserve(seconds.size() + 1 + body.size());
@@ -55,28 +51,28 @@ struct signature_header {
 };
 
 result<signature_header> read_header(std::string_view text) {
-  if (text.empty()) return wrong("there is no signature");
-  if (text.size() > header_bytes_max) return wrong("the signature is too long");
+  if (text.empty()) return invalid_error("there is no signature");
+  if (text.size() > header_bytes_max) return invalid_error("the signature is too long");
   signature_header header;
   while (!text.empty()) {
     std::string_view part = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), part.size() + 1));
     while (part.starts_with(' ')) part.remove_prefix(1);
     if (part.starts_with("t=")) {
-      if (!header.seconds.empty()) return wrong("the signature has two times");
+      if (!header.seconds.empty()) return invalid_error("the signature has two times");
       header.seconds = part.substr(2);
       const char* const end = header.seconds.data() + header.seconds.size();
       const auto [stopped, failed] = std::from_chars(header.seconds.data(), end, header.at);
       if (failed != std::errc() || stopped != end || header.at < 0 ||
           header.at > std::int64_t{1} << 40) {
-        return wrong("the time of the signature (t) is not a number of seconds");
+        return invalid_error("the time of the signature (t) is not a number of seconds");
       }
     } else if (part.starts_with("v1=")) {
       header.v1.push_back(part.substr(3));
     }  // a newer version, beside v1
   }
-  if (header.seconds.empty()) return wrong("the signature has no time (t)");
-  if (header.v1.empty()) return wrong("the signature has no v1");
+  if (header.seconds.empty()) return invalid_error("the signature has no time (t)");
+  if (header.v1.empty()) return invalid_error("the signature has no v1");
   return header;
 }
 
@@ -95,11 +91,11 @@ std::vector<std::string> split_secrets(std::string_view text) {
 
 void_result validate_secrets(const std::vector<std::string>& secrets) {
   if (secrets.size() > secrets_max) {
-    return wrong("there are more than " + std::to_string(secrets_max) + " secrets");
+    return invalid_error("there are more than " + std::to_string(secrets_max) + " secrets");
   }
   for (std::size_t i = 0; i < secrets.size(); ++i) {
     if (secrets[i].size() >= secret_bytes_min && secrets[i].size() <= secret_bytes_max) continue;
-    return wrong("secret " + std::to_string(i + 1) + " must have from " +
+    return invalid_error("secret " + std::to_string(i + 1) + " must have from " +
                  std::to_string(secret_bytes_min) + " to " + std::to_string(secret_bytes_max) +
                  " bytes; `openssl rand -hex 32` makes a good one");
   }
@@ -121,15 +117,15 @@ void_result verify_signature(std::string_view header, std::string_view body,
   const auto read = read_header(header);
   if (!read) return read.error();
   const milliseconds away = now - unix_time{read->at * 1000};
-  if (away > tolerance) return wrong("the signature is too old");
-  if (away < -tolerance) return wrong("the signature is from the future: look at the clocks");
+  if (away > tolerance) return invalid_error("the signature is too old");
+  if (away < -tolerance) return invalid_error("the signature is from the future: look at the clocks");
   const std::string text = signed_text(read->seconds, body);
   bool fits = false;
   for (const std::string& secret : secrets) {
     const std::string expected = hmac_hex(text, secret);
     for (const std::string_view v1 : read->v1) fits = same(expected, v1) || fits;
   }
-  if (!fits) return wrong("the signature fits no secret: the body or the secret is another");
+  if (!fits) return invalid_error("the signature fits no secret: the body or the secret is another");
   return done{};
 }
 

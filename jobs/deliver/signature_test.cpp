@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace sluice::jobs {
+namespace sluice::jobs::signature_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -110,4 +110,4 @@ TEST(signature_test, SecretsAreLongAndFew) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::signature_test

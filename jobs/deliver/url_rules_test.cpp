@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::url_rules_test {
 namespace {
 
 url_rules rules(const std::vector<std::string>& list) {
@@ -121,4 +121,4 @@ TEST(url_rules_test, ABadRuleIsNamedByItsNumberAndItsFault) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::url_rules_test

@@ -8,13 +8,10 @@
 #include <utility>
 
 #include "jobs/deliver/detail/url_parts.hpp"
+#include "jobs/model/digit.hpp"
 
 namespace sluice::jobs {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace sluice::jobs {
+namespace sluice::jobs::web_url_test {
 namespace {
 
 std::string why(std::string_view text) {
@@ -147,4 +147,4 @@ TEST(web_url_test, WhatIsTakenReadsBackAsItself) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::web_url_test

@@ -9,7 +9,7 @@
 #include "jobs/worker/worker.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::open_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -85,4 +85,4 @@ TEST_F(Open, RefusesAnIntervalThatWouldNeverSync) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::open_test

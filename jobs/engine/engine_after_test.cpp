@@ -4,7 +4,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_after_test {
 namespace {
 
 class EngineAfter : public engine_words {
@@ -399,4 +399,4 @@ TEST_F(EngineAfter, ASkipAndARemovalOfWhatItWaitsForInOneCommit) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_after_test

@@ -6,7 +6,7 @@
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_backlog_test {
 namespace {
 
 class EngineBacklog : public engine_words {
@@ -209,4 +209,4 @@ TEST_F(EngineBacklog, DueJobsThatCouldNotBeReadComeWhenTheDiskWorksAgain) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_backlog_test

@@ -8,7 +8,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_batch_test {
 namespace {
 
 class EngineBatch : public engine_words {
@@ -501,4 +501,4 @@ TEST_F(EngineBatch, ListsItsJobs) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_batch_test

@@ -5,7 +5,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_bounds_test {
 namespace {
 
 class EngineBounds : public engine_words {
@@ -254,4 +254,4 @@ TEST_F(EngineBounds, StopsFromManyThreadsAllReturn) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_bounds_test

@@ -5,7 +5,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_commit_test {
 namespace {
 
 class EngineCommit : public engine_words {
@@ -331,4 +331,4 @@ TEST_F(EngineCommit, AFlushThatFailsIsToldAndTriedAgain) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_commit_test

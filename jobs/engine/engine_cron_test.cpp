@@ -7,7 +7,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_cron_test {
 namespace {
 
 class EngineCron : public engine_words {
@@ -360,4 +360,4 @@ TEST_F(EngineCron, ARunSaysWhichOneItIs) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_cron_test

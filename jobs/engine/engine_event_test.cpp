@@ -7,7 +7,7 @@
 #include "jobs/engine/testing/engine_words.hpp"
 #include "jobs/json/webhook.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_event_test {
 namespace {
 
 class EngineEvent : public engine_words {
@@ -389,4 +389,4 @@ TEST_F(EngineWebhook, AUrlThatIsNotAllowedIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_event_test

@@ -8,7 +8,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_hand_over_test {
 namespace {
 
 class EngineHandOver : public engine_words {
@@ -558,4 +558,4 @@ TEST_F(EngineHandOver, WhatAHelperAsksInBetweenIsBegunByItsNextCall) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_hand_over_test

@@ -7,7 +7,7 @@
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_help_test {
 namespace {
 
 using sluice::testing::eventually;
@@ -202,4 +202,4 @@ TEST_F(EngineHelp, HelpersAndOthersTogetherLoseNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_help_test

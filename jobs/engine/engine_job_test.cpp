@@ -3,7 +3,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_job_test {
 namespace {
 
 using EngineJob = engine_words;
@@ -367,4 +367,4 @@ TEST_F(EngineJob, WhatIsPushedWhileAPurgeIsUnderWayStays) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_job_test

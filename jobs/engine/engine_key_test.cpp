@@ -6,7 +6,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_key_test {
 namespace {
 
 class EngineKey : public engine_words {
@@ -381,4 +381,4 @@ TEST_F(EngineKey, OneThatIsPushedWhileTheKeyBecomesFreeIsNotStuck) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_key_test

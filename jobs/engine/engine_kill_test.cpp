@@ -3,7 +3,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_kill_test {
 namespace {
 
 class EngineKill : public engine_words {
@@ -130,4 +130,4 @@ TEST_F(EngineKill, OutlivesACrash) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_kill_test

@@ -3,7 +3,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_lease_job_test {
 namespace {
 
 class EngineLeaseJob : public engine_words {
@@ -202,4 +202,4 @@ TEST_F(EngineLeaseJob, AFailureMayChangeThePriority) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_lease_job_test

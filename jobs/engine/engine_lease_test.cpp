@@ -3,7 +3,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_lease_test {
 namespace {
 
 using EngineLease = engine_words;
@@ -346,4 +346,4 @@ TEST_F(EngineLease, AJobsOwnRetentionGoesBeforeItsQueues) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_lease_test

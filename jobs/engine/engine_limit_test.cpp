@@ -8,7 +8,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_limit_test {
 namespace {
 
 class EngineLimit : public engine_words {
@@ -417,4 +417,4 @@ TEST_F(EngineLimit, AJobThatWasPutOffCanBeCancelled) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_limit_test

@@ -15,7 +15,7 @@
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_model_test {
 namespace {
 
 struct model_job {
@@ -677,4 +677,4 @@ TEST_F(EngineModel, SaysTheSameAsTheEngine) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_model_test

@@ -3,7 +3,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_next_test {
 namespace {
 
 class EngineNext : public engine_words {
@@ -217,4 +217,4 @@ TEST_F(EngineNext, APauseIsOverWhenTheEngineIsOpenedAgain) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_next_test

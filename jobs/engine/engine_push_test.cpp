@@ -3,7 +3,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_push_test {
 namespace {
 
 class EnginePush : public engine_words {
@@ -509,4 +509,4 @@ TEST_F(EnginePush, AGroupDoesNotOvertakeThoseWhoWait) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_push_test

@@ -5,7 +5,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_stop_test {
 namespace {
 
 using EngineStop = engine_words;
@@ -275,4 +275,4 @@ TEST_F(EngineStop, AStoreThatCannotBeLoadedIsNotOpened) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_stop_test

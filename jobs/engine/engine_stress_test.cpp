@@ -11,7 +11,7 @@
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_stress_test {
 namespace {
 
 // What the threads were told. Everything that has ended is kept, so that the store says in the end
@@ -404,4 +404,4 @@ TEST_F(EngineStress, AStopInTheMiddleLosesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_stress_test

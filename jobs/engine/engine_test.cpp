@@ -4,7 +4,7 @@
 
 #include "jobs/engine/testing/engine_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_test {
 namespace {
 
 using Engine = engine_words;
@@ -348,4 +348,4 @@ TEST_F(Engine, CountsWhatItDid) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_test

@@ -14,7 +14,7 @@
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::engine_waiting_model_test {
 namespace {
 
 class EngineWaitingModel : public engine_words {
@@ -354,4 +354,4 @@ TEST_F(EngineWaitingModel, TheRulesHoldWhateverIsCalled) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::engine_waiting_model_test

@@ -9,7 +9,7 @@
 #include "jobs/http/detail/router.hpp"
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_audit_test {
 namespace {
 
 using testing::reply;
@@ -160,4 +160,4 @@ TEST_F(HttpAudit, IsTestedForEveryRoute) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_audit_test

@@ -4,7 +4,7 @@
 #include "jobs/http/testing/http_fixture.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_bad_requests_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -295,4 +295,4 @@ TEST_F(HttpBadRequest, IsAValidOneWithSomeBytesChanged) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_bad_requests_test

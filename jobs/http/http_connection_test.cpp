@@ -4,7 +4,7 @@
 #include "jobs/http/testing/http_fixture.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_connection_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -695,4 +695,4 @@ TEST_F(HttpConnection, NeedsNoRequestToStop) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_connection_test

@@ -3,7 +3,7 @@
 
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_events_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -237,4 +237,4 @@ TEST_F(HttpEvents, EndWithTheConnectionOfAnOldClient) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_events_test

@@ -7,7 +7,7 @@
 
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_faktory_test {
 namespace {
 
 using testing::reply;
@@ -149,4 +149,4 @@ TEST_F(HttpFaktory, AreShownToTheLast) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_faktory_test

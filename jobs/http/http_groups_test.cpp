@@ -3,7 +3,7 @@
 
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_groups_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -306,4 +306,4 @@ TEST_F(HttpGroups, CheckAScheduleWithoutKeepingIt) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_groups_test

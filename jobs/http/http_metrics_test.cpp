@@ -7,7 +7,7 @@
 
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_metrics_test {
 namespace {
 
 using testing::reply;
@@ -182,4 +182,4 @@ TEST_F(HttpMetrics, ShowWhatWaitsAndWhatIsLimited) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_metrics_test

@@ -1,7 +1,7 @@
 // The server's own queues, over HTTP: they can be looked at and mended, and are for no client.
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::http_own_queue_test {
 namespace {
 
 class HttpOwnQueue : public HttpTest {
@@ -86,4 +86,4 @@ TEST_F(HttpOwnQueue, WhatIsInItCanBeLookedAtRetriedAndRemoved) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::http_own_queue_test

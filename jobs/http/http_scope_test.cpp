@@ -3,7 +3,7 @@
 
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_scope_test {
 namespace {
 
 using testing::reply;
@@ -287,4 +287,4 @@ TEST_F(HttpScope, ReadsLogsOfItsOwnQueuesOnly) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_scope_test

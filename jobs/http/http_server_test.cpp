@@ -8,7 +8,7 @@
 #include "jobs/http/testing/http_fixture.hpp"
 #include "jobs/json/text.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -534,4 +534,4 @@ TEST_F(HttpServer, SaysThatItsPortIsTaken) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_server_test

@@ -9,7 +9,7 @@
 #include "jobs/http/testing/tls_wire.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_tls_test {
 namespace {
 
 using sluice::testing::eventually;
@@ -324,4 +324,4 @@ TEST_F(HttpHosts, AreTakenWhenTheServerKnowsThem) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_tls_test

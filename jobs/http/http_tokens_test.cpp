@@ -6,7 +6,7 @@
 #include "jobs/http/detail/router.hpp"
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::http_tokens_test {
 namespace {
 
 using testing::reply;
@@ -336,4 +336,4 @@ TEST_F(HttpTokens, AreToldToTheAuditByTheirIdAlone) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::http_tokens_test

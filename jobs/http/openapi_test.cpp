@@ -10,7 +10,7 @@
 #include "jobs/http/detail/router.hpp"
 #include "jobs/http/testing/http_fixture.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::openapi_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -499,4 +499,4 @@ const auto* const checked_at_the_end =
     ::testing::AddGlobalTestEnvironment(new answers_are_documented);
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::openapi_test

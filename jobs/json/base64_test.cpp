@@ -4,7 +4,8 @@
 
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs::json {
+namespace sluice::jobs::json::base64_test {
+namespace base64_test {
 namespace {
 
 std::string encoded(std::string_view bytes) {
@@ -44,4 +45,5 @@ TEST(Base64, ComesBackAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::json
+}  // namespace base64_test
+}  // namespace sluice::jobs::json::base64_test

@@ -110,7 +110,7 @@ void write_item(json_writer& w, const result<push_receipt>& pushed) {
 
 // ---- lists of jobs, leases
 
-constexpr auto page_fields =
+constexpr auto job_page_fields =
     detail::page_fields<job_page, job, &job_page::jobs, detail::read_value>("jobs");
 constexpr auto leased_fields = detail::list_fields<leased_job, detail::read_value>("jobs");
 
@@ -190,7 +190,7 @@ result<job> read<job>(std::string_view text, read_context context) {
 }
 template <>
 result<job_page> read<job_page>(std::string_view text, read_context context) {
-  return read_answer<job_page>(text, context, page_fields);
+  return read_answer<job_page>(text, context, job_page_fields);
 }
 template <>
 result<push_receipt> read<push_receipt>(std::string_view text, read_context context) {

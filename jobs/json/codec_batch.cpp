@@ -23,7 +23,7 @@ struct batch_reading {
   unix_time now{};
 };
 
-constexpr std::array<field<batch_reading>, 8> spec_fields = {{
+constexpr std::array<field<batch_reading>, 8> batch_spec_fields = {{
     {"name", [](json_reader& in, batch_reading& b) { b.spec.name = in.string(); }},
     {"open", [](json_reader& in, batch_reading& b) { b.spec.open = in.boolean(); }},
     {"jobs",
@@ -55,7 +55,7 @@ void write_callback(json_writer& w, std::string_view name, const std::optional<j
 
 // ---- what the server says
 
-constexpr std::array<field<batch_info>, 11> info_fields = {{
+constexpr std::array<field<batch_info>, 11> batch_info_fields = {{
     {"id", [](json_reader& in, batch_info& b) { b.id = in.natural(0, exact_max); },
      field_rule::required},
     {"name", [](json_reader& in, batch_info& b) { b.name = in.string(); }},
@@ -70,11 +70,11 @@ constexpr std::array<field<batch_info>, 11> info_fields = {{
     {"keep_failed", [](json_reader& in, batch_info& b) { b.keep_failed = in.duration(); }},
 }};
 
-void read_info(json_reader& in, batch_info& into) {
-  read_object(in, into, info_fields);
+void read_batch_info(json_reader& in, batch_info& into) {
+  read_object(in, into, batch_info_fields);
 }
-constexpr auto page_fields =
-    detail::page_fields<batch_page, batch_info, &batch_page::batches, read_info>("batches");
+constexpr auto batch_page_fields =
+    detail::page_fields<batch_page, batch_info, &batch_page::batches, read_batch_info>("batches");
 
 constexpr std::array<field<batch_receipt>, 5> receipt_fields = {{
     {"id", [](json_reader& in, batch_receipt& r) { r.id = in.natural(0, exact_max); },
@@ -118,18 +118,18 @@ result<batch_spec> read<batch_spec>(std::string_view text, read_context context)
   auto read =
       read_request_with<batch_reading>(text, context, [&](json_reader& in, batch_reading& reading) {
         reading.now = context.now;
-        read_object(in, reading, spec_fields);
+        read_object(in, reading, batch_spec_fields);
       });
   if (!read) return std::move(read.error());
   return std::move(read->spec);
 }
 template <>
 result<batch_info> read<batch_info>(std::string_view text, read_context context) {
-  return read_answer<batch_info>(text, context, info_fields);
+  return read_answer<batch_info>(text, context, batch_info_fields);
 }
 template <>
 result<batch_page> read<batch_page>(std::string_view text, read_context context) {
-  return read_answer<batch_page>(text, context, page_fields);
+  return read_answer<batch_page>(text, context, batch_page_fields);
 }
 template <>
 result<batch_receipt> read<batch_receipt>(std::string_view text, read_context context) {

@@ -21,7 +21,7 @@ struct spec_reading {
   unix_time now{};
 };
 
-constexpr std::array<field<spec_reading>, 6> spec_fields = {{
+constexpr std::array<field<spec_reading>, 6> cron_spec_fields = {{
     {"name", [](json_reader& in, spec_reading& s) { s.spec.name = in.string(); }},
     {"schedule", [](json_reader& in, spec_reading& s) { s.spec.schedule = in.string(); },
      field_rule::required},
@@ -36,7 +36,7 @@ constexpr std::array<field<spec_reading>, 6> spec_fields = {{
      field_rule::required},
 }};
 
-constexpr std::array<field<cron_patch>, 1> patch_fields = {{
+constexpr std::array<field<cron_patch>, 1> cron_patch_fields = {{
     {"paused", [](json_reader& in, cron_patch& p) { p.paused = in.boolean(); }},
 }};
 
@@ -55,7 +55,7 @@ struct info_reading : spec_reading {
   cron_info& it;
 };
 
-constexpr std::array<field<info_reading>, 6> info_fields = {{
+constexpr std::array<field<info_reading>, 6> cron_info_fields = {{
     {"next_at", [](json_reader& in, info_reading& c) { c.it.entry.next_at = in.time(); }},
     {"last_at", [](json_reader& in, info_reading& c) { c.it.entry.last_at = in.time(); }},
     {"last_job",
@@ -65,12 +65,12 @@ constexpr std::array<field<info_reading>, 6> info_fields = {{
     {"upcoming", [](json_reader& in, info_reading& c) { read_times(in, c.it.upcoming); }},
 }};
 
-void read_info(json_reader& in, cron_info& into) {
+void read_cron_info(json_reader& in, cron_info& into) {
   info_reading reading(into);
-  read_object(in, reading, spec_fields, info_fields);
+  read_object(in, reading, cron_spec_fields, cron_info_fields);
 }
 
-constexpr auto list_fields = detail::list_fields<cron_info, read_info>("crons");
+constexpr auto list_fields = detail::list_fields<cron_info, read_cron_info>("crons");
 
 constexpr std::array<field<cron_times>, 2> times_fields = {{
     {"describes", [](json_reader& in, cron_times& t) { t.describes = in.string(); }},
@@ -110,12 +110,12 @@ template <>
 result<cron_spec> read<cron_spec>(std::string_view text, read_context context) {
   return read_request_with<cron_spec>(text, context, [&](json_reader& in, cron_spec& spec) {
     spec_reading reading{spec, context.now};
-    read_object(in, reading, spec_fields);
+    read_object(in, reading, cron_spec_fields);
   });
 }
 template <>
 result<cron_patch> read<cron_patch>(std::string_view text, read_context context) {
-  return read_request<cron_patch>(text, context, patch_fields);
+  return read_request<cron_patch>(text, context, cron_patch_fields);
 }
 template <>
 result<cron_check> read<cron_check>(std::string_view text, read_context context) {
@@ -123,7 +123,7 @@ result<cron_check> read<cron_check>(std::string_view text, read_context context)
 }
 template <>
 result<cron_info> read<cron_info>(std::string_view text, read_context context) {
-  return read_answer_with<cron_info>(text, context, read_info);
+  return read_answer_with<cron_info>(text, context, read_cron_info);
 }
 template <>
 result<std::vector<cron_info>> read<std::vector<cron_info>>(std::string_view text,

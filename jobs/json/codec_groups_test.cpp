@@ -3,7 +3,7 @@
 
 #include "jobs/json/codec.hpp"
 
-namespace sluice::jobs::json {
+namespace sluice::jobs::json::codec_groups_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,4 +272,4 @@ TEST(CodecGroups, NamesThePlaceOfAnEvent) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::json
+}  // namespace sluice::jobs::json::codec_groups_test

@@ -162,14 +162,14 @@ void write_object(json_writer& w, const queue_info& q) {
 constexpr std::string_view overflow_words =
     R"(expected "block", "reject", "drop_newest", "drop_oldest" or "latest")";
 
-constexpr std::array<field<queue_patch>, 3> target_patch_fields = {{
+constexpr std::array<field<queue_patch>, 3> queue_target_patch_fields = {{
     {"url", [](json_reader& in, queue_patch& p) { p.deliver_url = in.string(); }},
     {"concurrency", [](json_reader& in, queue_patch& p) { p.deliver_concurrency = count(in); }},
     {"timeout", [](json_reader& in, queue_patch& p) { p.deliver_timeout = in.duration(); }},
 }};
 
 // null for `deliver` ends the delivery: nothing else of a queue can be taken away.
-constexpr std::array<field<queue_patch>, 16> patch_fields = {{
+constexpr std::array<field<queue_patch>, 16> queue_patch_fields = {{
     {"capacity_jobs",
      [](json_reader& in, queue_patch& p) { p.capacity_jobs = in.natural(1, exact_max); }},
     {"capacity_bytes",
@@ -195,7 +195,7 @@ constexpr std::array<field<queue_patch>, 16> patch_fields = {{
        if (in.skip_null()) {
          p.deliver_url = "";
        } else {
-         read_object(in, p, target_patch_fields);
+         read_object(in, p, queue_target_patch_fields);
        }
      },
      field_rule::as_written},
@@ -228,7 +228,7 @@ std::optional<overflow> overflow_from(std::string_view word) noexcept {
 
 template <>
 result<queue_patch> read<queue_patch>(std::string_view text, read_context context) {
-  return read_request<queue_patch>(text, context, patch_fields);
+  return read_request<queue_patch>(text, context, queue_patch_fields);
 }
 template <>
 result<queue_info> read<queue_info>(std::string_view text, read_context context) {

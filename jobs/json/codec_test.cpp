@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-namespace sluice::jobs::json {
+namespace sluice::jobs::json::codec_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -385,4 +385,4 @@ TEST(Codec, MakesUtf8OfWhatIsNot) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::json
+}  // namespace sluice::jobs::json::codec_test

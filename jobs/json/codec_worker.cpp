@@ -40,7 +40,7 @@ constexpr std::array<field<faktory_worker>, 9> worker_fields = {{
 void read_worker(json_reader& in, faktory_worker& into) {
   read_object(in, into, worker_fields);
 }
-constexpr auto page_fields =
+constexpr auto worker_page_fields =
     detail::page_fields<faktory_worker_page, faktory_worker, &faktory_worker_page::workers,
                         read_worker>("workers");
 
@@ -61,7 +61,7 @@ result<faktory_worker> read<faktory_worker>(std::string_view text, read_context 
 }
 template <>
 result<faktory_worker_page> read<faktory_worker_page>(std::string_view text, read_context context) {
-  return read_answer<faktory_worker_page>(text, context, page_fields);
+  return read_answer<faktory_worker_page>(text, context, worker_page_fields);
 }
 
 void write(std::string& out, const faktory_worker& worker) {

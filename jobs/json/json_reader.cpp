@@ -11,16 +11,13 @@
 #include "jobs/json/base64.hpp"
 #include "jobs/json/detail/utf8.hpp"
 #include "jobs/json/text.hpp"
+#include "jobs/model/digit.hpp"
 
 namespace sluice::jobs::json {
 namespace {
 
 constexpr std::size_t not_yet = static_cast<std::size_t>(-1);
 constexpr std::size_t excerpt_bytes_max = 64;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // The first byte from `at` on that is not plain: a quote, a backslash, a control character or a
 // part of a longer character. Eight at a time: most bytes of most texts stand in strings.

@@ -9,7 +9,7 @@
 #include "jobs/json/codec.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs::json {
+namespace sluice::jobs::json::json_reader_test {
 namespace {
 
 std::string why_not(std::string_view text) {
@@ -296,4 +296,4 @@ TEST(JsonReader, GivesAValueOrALocatedErrorWhateverComes) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::json
+}  // namespace sluice::jobs::json::json_reader_test

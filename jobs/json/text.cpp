@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "jobs/model/digit.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs {
@@ -33,10 +34,6 @@ error not_a_duration() {
 error not_a_time() {
   return {error_code::invalid,
           R"(expected a time like "2026-01-31T12:00:00Z" (RFC 3339, with Z or an offset))"};
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 // Digits with at most one point between them; false: no number, or one with a sign or an exponent.

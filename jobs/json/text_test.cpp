@@ -4,7 +4,7 @@
 
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::text_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST(Time, ComesBackAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::text_test

@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> state_words = {"open", "running", "done", "failed"};
 
-error wrong(std::string what) {
-  return {error_code::invalid, std::move(what)};
-}
-
 using step_names = std::unordered_map<std::string_view, std::size_t>;
 
 // How a job is called in an error: by its step, if it has one.
@@ -50,7 +46,7 @@ void_result validate_callback(const std::optional<job_spec>& spec, const std::st
   }
   for (const dependency& d : spec->after) {
     if (!d.step.empty()) {
-      return wrong(name + ": after: a callback waits for its batch; it cannot name a step");
+      return invalid_error(name + ": after: a callback waits for its batch; it cannot name a step");
     }
   }
   return done{};
@@ -73,7 +69,7 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i].step.empty()) continue;
     if (!names.emplace(jobs[i].step, i).second) {
-      return wrong("step '" + jobs[i].step + "' is there twice: give each its own name");
+      return invalid_error("step '" + jobs[i].step + "' is there twice: give each its own name");
     }
   }
   std::vector<std::size_t> waits_for(jobs.size());
@@ -83,7 +79,7 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
       if (d.step.empty()) continue;
       const auto named = names.find(d.step);
       if (named == names.end()) {
-        return wrong(called(jobs, i) + ": after: there is no step '" + d.step + "' in this push");
+        return invalid_error(called(jobs, i) + ": after: there is no step '" + d.step + "' in this push");
       }
       ++waits_for[i];
       followers[named->second].push_back(i);
@@ -101,7 +97,7 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
     }
   }
   if (order.size() < jobs.size()) {
-    return wrong("steps wait for one another in a circle: " + cycle_of(jobs, names, placed));
+    return invalid_error("steps wait for one another in a circle: " + cycle_of(jobs, names, placed));
   }
   return order;
 }
@@ -113,7 +109,7 @@ void_result validate(const batch_spec& spec) {
   }
   for (const milliseconds kept : {spec.keep_done, spec.keep_failed}) {
     if (kept < milliseconds(0) || kept > limits::duration_max) {
-      return wrong("keep_done and keep_failed must be from 0 to 10 years");
+      return invalid_error("keep_done and keep_failed must be from 0 to 10 years");
     }
   }
   for (std::size_t i = 0; i < spec.jobs.size(); ++i) {

@@ -16,7 +16,7 @@
 #include "jobs/model/cron_schedule.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::cron_model_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -265,4 +265,4 @@ TEST(CronModel, RunsExactlyWhenAWalkThroughEveryMomentSaysSo) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::cron_model_test

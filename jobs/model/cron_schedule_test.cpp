@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::jobs {
+namespace sluice::jobs::cron_schedule_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -385,4 +385,4 @@ TEST(CronSchedule, SaysInWordsWhenItRuns) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::cron_schedule_test

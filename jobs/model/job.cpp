@@ -24,10 +24,6 @@ constexpr std::array<std::string_view, 3> when_words = {"success", "end", "failu
 constexpr std::uint64_t row_bytes = 64;
 constexpr std::uint64_t dependency_bytes = 24;
 
-error wrong(std::string what) {
-  return {error_code::invalid, std::move(what)};
-}
-
 error too_long(std::string_view field, std::size_t limit) {
   return {error_code::too_large,
           std::string(field) + " is longer than " + std::to_string(limit) + " bytes"};
@@ -46,9 +42,9 @@ void_result validate_unique(const unique_key& u) {
   if (u.key.size() > limits::unique_key_bytes_max) {
     return too_long("unique.key", limits::unique_key_bytes_max);
   }
-  if (!is_duration(u.lasts)) return wrong("unique.for must be from 0 to 10 years");
+  if (!is_duration(u.lasts)) return invalid_error("unique.for must be from 0 to 10 years");
   if (!u.key.empty() && u.until == unique_until::elapsed && u.lasts == milliseconds(0)) {
-    return wrong("unique.for must say how long the key is kept");
+    return invalid_error("unique.for must say how long the key is kept");
   }
   return done{};
 }
@@ -66,7 +62,7 @@ void_result validate_waiting(const job_spec& s) {
   for (std::size_t i = 0; i < s.after.size(); ++i) {
     const dependency& d = s.after[i];
     if (d.on != 0 || !d.step.empty()) continue;
-    return wrong("after[" + std::to_string(i) + "] names neither a job nor a step");
+    return invalid_error("after[" + std::to_string(i) + "] names neither a job nor a step");
   }
   return done{};
 }
@@ -103,13 +99,13 @@ std::uint64_t weight_of(const job_spec& s) noexcept {
 }
 
 void_result validate_queue_name(std::string_view name) {
-  if (name.empty()) return wrong("the name of a queue must not be empty");
+  if (name.empty()) return invalid_error("the name of a queue must not be empty");
   if (name.size() > limits::queue_name_bytes_max) {
     return too_long("the name of a queue", limits::queue_name_bytes_max);
   }
   const auto bad = std::ranges::find_if_not(name, is_name_byte);
   if (bad != name.end()) {
-    return wrong(
+    return invalid_error(
         "the name of a queue may have letters, digits and . _ - / : + ; $ ( ) only; byte " +
         std::to_string(bad - name.begin() + 1) + " is something else");
   }
@@ -118,7 +114,7 @@ void_result validate_queue_name(std::string_view name) {
 
 void_result validate(const job_spec& s) {
   if (auto named = validate_queue_name(s.queue); !named) return named;
-  if (s.kind.empty()) return wrong("kind must not be empty: it says which handler does the job");
+  if (s.kind.empty()) return invalid_error("kind must not be empty: it says which handler does the job");
   if (s.kind.size() > limits::kind_bytes_max) return too_long("kind", limits::kind_bytes_max);
   if (s.args.data.size() > limits::args_bytes_max) {
     return too_long("args", limits::args_bytes_max);
@@ -127,12 +123,12 @@ void_result validate(const job_spec& s) {
     return too_long("metadata", limits::metadata_bytes_max);
   }
   if (s.priority > limits::priority_max || s.priority < -limits::priority_max) {
-    return wrong("priority must be from -4294967296 to 4294967296");
+    return invalid_error("priority must be from -4294967296 to 4294967296");
   }
-  if (s.run_at.ms < 0) return wrong("run_at must not be before 1970");
-  if (!is_duration(s.lease_for)) return wrong("lease_for must be from 0 to 10 years");
-  if (!is_duration(s.time_limit)) return wrong("time_limit must be from 0 to 10 years");
-  if (s.keep_for && !is_duration(*s.keep_for)) return wrong("keep_for must be from 0 to 10 years");
+  if (s.run_at.ms < 0) return invalid_error("run_at must not be before 1970");
+  if (!is_duration(s.lease_for)) return invalid_error("lease_for must be from 0 to 10 years");
+  if (!is_duration(s.time_limit)) return invalid_error("time_limit must be from 0 to 10 years");
+  if (s.keep_for && !is_duration(*s.keep_for)) return invalid_error("keep_for must be from 0 to 10 years");
   if (auto unique = validate_unique(s.unique); !unique) return unique;
   if (auto waits = validate_waiting(s); !waits) return waits;
   return validate(s.retry);

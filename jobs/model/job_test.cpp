@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace sluice::jobs {
+namespace sluice::jobs::job_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -119,4 +119,4 @@ TEST(JobSpec, IsTooLargeOneByteFurther) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::job_test

@@ -13,52 +13,48 @@ namespace {
 using detail::short_duration;
 using detail::short_number;
 
-constexpr double rate_max = 1e9;
+constexpr double planned_rate_max = 1e9;
 constexpr double seconds_max = 366 * 86'400.0;
 constexpr std::size_t cores_max = 1'000'000;
 constexpr std::size_t workers_max = 10'000'000;
 // Rates this near to each other are the same: they came through decimal fractions.
 constexpr double nearly = 1e-9;
 
-error wrong(std::string what) {
-  return {error_code::invalid, std::move(what)};
-}
-
 bool is_within(double value, double least, double most) {
   return value >= least && value <= most;  // not a number is neither
 }
 
 void_result validate(const plan_request& r) {
-  if (!is_within(r.base_per_second, 0, rate_max)) {
-    return wrong("--rate must be from 0 to 1000000000 jobs a second");
+  if (!is_within(r.base_per_second, 0, planned_rate_max)) {
+    return invalid_error("--rate must be from 0 to 1000000000 jobs a second");
   }
-  if (!is_within(r.burst_per_second, 0, rate_max)) {
-    return wrong("--burst must be from 0 to 1000000000 jobs a second");
+  if (!is_within(r.burst_per_second, 0, planned_rate_max)) {
+    return invalid_error("--burst must be from 0 to 1000000000 jobs a second");
   }
   if (r.burst_per_second < r.base_per_second) {
-    return wrong("--burst is what arrives in all during the burst: it must be at least --rate");
+    return invalid_error("--burst is what arrives in all during the burst: it must be at least --rate");
   }
   if (!is_within(r.burst_for.count(), 0, seconds_max)) {
-    return wrong("--for must be from 0 to 366 days");
+    return invalid_error("--for must be from 0 to 366 days");
   }
   if (!is_within(r.compute.count(), 0, seconds_max)) {
-    return wrong("--compute must be from 0 to 366 days");
+    return invalid_error("--compute must be from 0 to 366 days");
   }
-  if (!is_within(r.wait.count(), 0, seconds_max)) return wrong("--wait must be from 0 to 366 days");
+  if (!is_within(r.wait.count(), 0, seconds_max)) return invalid_error("--wait must be from 0 to 366 days");
   if (r.compute.count() + r.wait.count() < 1e-9) {
-    return wrong("--compute and --wait are both zero: a job must take some time");
+    return invalid_error("--compute and --wait are both zero: a job must take some time");
   }
-  if (r.cores < 1 || r.cores > cores_max) return wrong("--cores must be from 1 to 1000000");
+  if (r.cores < 1 || r.cores > cores_max) return invalid_error("--cores must be from 1 to 1000000");
   if (r.workers && (*r.workers < 1 || *r.workers > workers_max)) {
-    return wrong("--workers must be from 1 to 10000000");
+    return invalid_error("--workers must be from 1 to 10000000");
   }
   if (r.drain_within && !is_within(r.drain_within->count(), 0.001, seconds_max)) {
-    return wrong("--drain-within must be from 1ms to 366 days");
+    return invalid_error("--drain-within must be from 1ms to 366 days");
   }
   if (r.workers && r.drain_within) {
-    return wrong("--workers and --drain-within: one follows from the other; give one of them");
+    return invalid_error("--workers and --drain-within: one follows from the other; give one of them");
   }
-  if (!is_within(r.headroom, 0, 100)) return wrong("--headroom must be from 0 to 100");
+  if (!is_within(r.headroom, 0, 100)) return invalid_error("--headroom must be from 0 to 100");
   return done{};
 }
 
@@ -87,20 +83,20 @@ result<std::size_t> workers_of(const plan_request& r, std::size_t threads) {
   if (r.drain_within) {
     const double service = needed_service(r);
     const double most =
-        r.compute.count() > 0 ? static_cast<double>(r.cores) / r.compute.count() : rate_max;
+        r.compute.count() > 0 ? static_cast<double>(r.cores) / r.compute.count() : planned_rate_max;
     if (service > most * (1 + nearly)) {
-      return wrong("--drain-within " + short_duration(*r.drain_within) + " takes " +
+      return invalid_error("--drain-within " + short_duration(*r.drain_within) + " takes " +
                    short_number(service) + " jobs a second; " + std::to_string(r.cores) +
                    " cores compute " + short_number(most) + ": give more --cores or more time");
     }
     const double workers = std::ceil(service * job_seconds(r) - nearly);
     if (workers > static_cast<double>(workers_max)) {
-      return wrong("--drain-within takes more than 10000000 workers: give it more time");
+      return invalid_error("--drain-within takes more than 10000000 workers: give it more time");
     }
     return static_cast<std::size_t>(std::max(workers, 1.0));
   }
   if (threads > 0) return threads;
-  return wrong("--workers is needed: jobs that only wait take no core, so none follow from those");
+  return invalid_error("--workers is needed: jobs that only wait take no core, so none follow from those");
 }
 
 void judge(plan& p) {
@@ -203,7 +199,7 @@ std::vector<plan::sample> plan::samples(std::size_t count) const {
 
 result<double> parse_rate(std::string_view text) {
   const auto refused = [&] {
-    return wrong("'" + std::string(text.substr(0, 40)) +
+    return invalid_error("'" + std::string(text.substr(0, 40)) +
                  "' is no rate; write jobs and a time: 100/s, 2.5k/s, 6000/m, 1M/h");
   };
   double value = 0;
@@ -224,7 +220,7 @@ result<double> parse_rate(std::string_view text) {
   } else if (!rest.empty() && rest != "/s") {
     return refused();
   }
-  if (value > rate_max) return wrong("a rate must be at most 1000000000/s");
+  if (value > planned_rate_max) return invalid_error("a rate must be at most 1000000000/s");
   return value;
 }
 

@@ -8,7 +8,7 @@
 #include "jobs/model/detail/plan_words.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::plan_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -290,4 +290,4 @@ TEST(PlanWords, AreShort) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::plan_test

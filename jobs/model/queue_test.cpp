@@ -4,7 +4,7 @@
 
 #include "jobs/model/requests.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::queue_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -66,4 +66,4 @@ TEST(PushReceipt, HasAWordForEveryFate) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::queue_test

@@ -50,6 +50,11 @@ struct error {
   std::uint64_t job = 0;  // the job it is about, where there is one: for `duplicate`, the holder
 };
 
+// The error of a request that is wrong in itself.
+inline error invalid_error(std::string message) {
+  return {error_code::invalid, std::move(message)};
+}
+
 template <class T>
 class [[nodiscard]] result {
  public:

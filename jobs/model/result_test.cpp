@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-namespace sluice::jobs {
+namespace sluice::jobs::result_test {
 namespace {
 
 TEST(Result, HoldsAValueOrAnError) {
@@ -56,4 +56,4 @@ TEST(ErrorCode, HasAWordOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::result_test

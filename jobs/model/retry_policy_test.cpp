@@ -6,7 +6,7 @@
 
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::retry_policy_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -108,4 +108,4 @@ TEST(RetryPolicy, NamesTheFieldThatIsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::retry_policy_test

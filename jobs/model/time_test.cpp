@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::time_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -58,4 +58,4 @@ TEST(ManualTime, MovesTheWallAndTheTimersTogether) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::time_test

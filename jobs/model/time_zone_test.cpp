@@ -15,7 +15,7 @@
 #include "jobs/model/detail/tzif.hpp"
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::time_zone_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -319,7 +319,7 @@ TEST(TimeZone, SuggestsTheNameThatWasMeant) {
 }
 
 TEST(TimeZone, ReadsTheFolderThatTheEnvironmentNames) {
-  const fs::path folder = fs::path(testing::TempDir()) / "sluice_zones";
+  const fs::path folder = fs::path(::testing::TempDir()) / "sluice_zones";
   fs::create_directories(folder / "Made");
   std::ofstream(folder / "Made" / "Zone", std::ios::binary)
       << made_file{.types = {{7200, 0, 4}}, .footer = "\nBBB-2\n"}.bytes();
@@ -458,4 +458,4 @@ TEST(PosixTz, KeepsDaylightSavingTimeThatNeverEnds) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::time_zone_test

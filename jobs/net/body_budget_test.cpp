@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::net {
+namespace sluice::jobs::net::body_budget_test {
 namespace {
 
 using share = body_budget::share;
@@ -76,4 +76,4 @@ TEST(BodyBudget, ForgetsWhoeverLeavesTheLine) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::net
+}  // namespace sluice::jobs::net::body_budget_test

@@ -10,7 +10,7 @@
 #include "sluice/base/seam.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs::net {
+namespace sluice::jobs::net::loop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -87,4 +87,4 @@ TEST_F(loop_test, OthersMayPostWhileATurnEnds) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::net
+}  // namespace sluice::jobs::net::loop_test

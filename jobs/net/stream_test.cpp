@@ -9,7 +9,7 @@
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 
-namespace sluice::jobs::net {
+namespace sluice::jobs::net::stream_test {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -53,4 +53,4 @@ TEST(Stream, KnowsWhoIsAtTheOtherEnd) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::net
+}  // namespace sluice::jobs::net::stream_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace sluice::jobs::net {
+namespace sluice::jobs::net::unsent_bytes_test {
 namespace {
 
 std::string part(std::size_t number) {
@@ -57,4 +57,4 @@ TEST(UnsentBytes, KeepLittleMemoryAfterALongAnswer) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::net
+}  // namespace sluice::jobs::net::unsent_bytes_test

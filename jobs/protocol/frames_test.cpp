@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::protocol {
+namespace sluice::jobs::protocol::frames_test {
 namespace {
 
 using is_line = line_cut::what;
@@ -95,4 +95,4 @@ TEST(Frames, NothingThatIsSaidInOneLineCanEndIt) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::protocol
+}  // namespace sluice::jobs::protocol::frames_test

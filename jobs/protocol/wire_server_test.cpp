@@ -18,7 +18,7 @@
 #include "sluice/future/promise.hpp"
 #include "sluice/sync/guarded.hpp"
 
-namespace sluice::jobs::protocol {
+namespace sluice::jobs::protocol::wire_server_test {
 namespace {
 
 using jobs::testing::socket_wire;
@@ -495,4 +495,4 @@ TEST_F(WireServer, SpeaksTls) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::protocol
+}  // namespace sluice::jobs::protocol::wire_server_test

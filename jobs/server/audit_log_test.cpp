@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace sluice::jobs {
+namespace sluice::jobs::audit_log_test {
 namespace {
 
 std::string text_of(const std::string& file) {
@@ -69,4 +69,4 @@ TEST(AuditLog, NamesAFileThatItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::audit_log_test

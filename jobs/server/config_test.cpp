@@ -12,7 +12,7 @@
 #include "jobs/server/config_keys.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::config_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -421,4 +421,4 @@ TEST_F(Config, IsDocumentedKeyByKey) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::config_test

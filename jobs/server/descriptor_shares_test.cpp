@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::descriptor_shares_test {
 namespace {
 
 TEST(DescriptorShares, AreAllThatWasAskedForWhereThereIsRoom) {
@@ -58,4 +58,4 @@ TEST(DescriptorShares, FitIntoTheLimitAndAreNeverNone) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::descriptor_shares_test

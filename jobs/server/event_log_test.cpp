@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace sluice::jobs {
+namespace sluice::jobs::event_log_test {
 namespace {
 
 // What a log with these options writes while `say` speaks to it.
@@ -92,4 +92,4 @@ TEST(EventLog, KnowsItsLevelsByName) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::event_log_test

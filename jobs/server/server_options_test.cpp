@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::server_options_test {
 namespace {
 
 TEST(ListenAddress, IsReadFromHostAndPort) {
@@ -86,4 +86,4 @@ TEST(ServerOptions, AreRefusedWhenTheyMakeNoSenseAndSayWhatDoes) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::server_options_test

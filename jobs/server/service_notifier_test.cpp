@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace sluice::jobs {
+namespace sluice::jobs::service_notifier_test {
 namespace {
 
 // The other end: a socket with a path, or with a name that begins with @ and is no file.
@@ -85,4 +85,4 @@ TEST(ServiceNotifier, KnowsHowOftenItIsExpected) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::service_notifier_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::shell_word_test {
 namespace {
 
 TEST(ShellWord, IsAsItIsWhereThatWillDo) {
@@ -19,4 +19,4 @@ TEST(ShellWord, IsQuotedWhereAShellWouldReadMore) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::shell_word_test

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <thread>
 
-namespace sluice::jobs {
+namespace sluice::jobs::signal_watch_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(SignalWatch, PutsTheMaskBackAsItWas) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::signal_watch_test

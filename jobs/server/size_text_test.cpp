@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs {
+namespace sluice::jobs::size_text_test {
 namespace {
 
 TEST(SizeText, IsReadWithAndWithoutAUnit) {
@@ -35,4 +35,4 @@ TEST(SizeText, IsReadAsItIsWritten) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::size_text_test

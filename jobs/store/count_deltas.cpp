@@ -5,11 +5,11 @@
 namespace sluice::jobs {
 namespace {
 
-constexpr const char* object = "sluice::jobs::count_deltas";
+constexpr const char* count_deltas_object = "sluice::jobs::count_deltas";
 
 std::uint64_t plus(std::uint64_t count, std::int64_t delta) {
   const auto sum = static_cast<std::int64_t>(count) + delta;
-  check(sum >= 0, object, "a count that does not go below zero");
+  check(sum >= 0, count_deltas_object, "a count that does not go below zero");
   return static_cast<std::uint64_t>(sum);
 }
 
@@ -44,14 +44,14 @@ count_deltas::delta& count_deltas::of(queue_number queue) {
 }
 
 void count_deltas::enter(queue_number queue, job_state state, std::uint64_t weight) {
-  check(state != job_state::running, object, "a state that a store keeps, and running is none");
+  check(state != job_state::running, count_deltas_object, "a state that a store keeps, and running is none");
   delta& d = of(queue);
   ++d.jobs[static_cast<std::size_t>(state)];
   if (!has_ended(state)) d.bytes += static_cast<std::int64_t>(weight);
 }
 
 void count_deltas::leave(queue_number queue, job_state state, std::uint64_t weight) {
-  check(state != job_state::running, object, "a state that a store keeps, and running is none");
+  check(state != job_state::running, count_deltas_object, "a state that a store keeps, and running is none");
   delta& d = of(queue);
   --d.jobs[static_cast<std::size_t>(state)];
   if (!has_ended(state)) d.bytes -= static_cast<std::int64_t>(weight);

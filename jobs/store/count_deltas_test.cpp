@@ -4,7 +4,7 @@
 
 #include "jobs/store/testing/store_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::count_deltas_test {
 namespace {
 
 TEST(count_deltas, SumsUpEachQueueOnce) {
@@ -65,4 +65,4 @@ TEST(count_deltas_death_test, RunningIsNoStateOfAStore) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::count_deltas_test

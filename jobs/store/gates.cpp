@@ -7,7 +7,7 @@
 namespace sluice::jobs {
 namespace {
 
-constexpr const char* object = "sluice::jobs::gates";
+constexpr const char* gates_object = "sluice::jobs::gates";
 
 std::size_t index_of(after_when when) {
   return static_cast<std::size_t>(when);
@@ -101,7 +101,7 @@ bool gates::admit_new(std::size_t cause, const job& j, queue_number queue, admis
     outcome known{};
     if (is_repeated) continue;
     if (!find_outcome(d->on, known)) return false;
-    check(known[index_of(d->when)] != hope::lost, object, "an add that was not refused");
+    check(known[index_of(d->when)] != hope::lost, gates_object, "an add that was not refused");
     if (known[index_of(d->when)] == hope::met) continue;
     if (!rows_.add_edge(d->on, {j.id, d->when})) return false;
     ++how.blockers;
@@ -339,7 +339,7 @@ void gates::settle_batch(std::size_t cause, known_batch& b, bool had_failed) {
 }
 
 bool gates::add_batch(const batch_info& b) {
-  check(b.open, object, "a new batch to be open");
+  check(b.open, gates_object, "a new batch to be open");
   batches_.insert_or_assign(b.id, known_batch{b, true});
   return true;
 }

@@ -13,12 +13,18 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sluice::jobs {
+namespace sluice::jobs::json_codec_test {
 
 struct color {
   int red = 0;
   int green = 0;
 };
+
+}  // namespace sluice::jobs::json_codec_test
+
+namespace sluice::jobs {
+
+using json_codec_test::color;
 
 // As "#rgb" would be: not a shape of its own.
 template <>
@@ -34,6 +40,9 @@ struct json_codec<color> {
   }
 };
 
+}  // namespace sluice::jobs
+
+namespace sluice::jobs::json_codec_test {
 namespace {
 
 enum class level : std::uint8_t { low = 1, high = 2 };
@@ -156,4 +165,4 @@ TEST(JsonCodec, KeepsUnorderedMaps) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::json_codec_test

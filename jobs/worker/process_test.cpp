@@ -21,7 +21,7 @@
 #include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/sync/testing/cpu_time.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::process_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -439,4 +439,4 @@ TEST_F(Process, RunsManyAtATime) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::process_test

@@ -18,7 +18,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/cpu_time.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::worker_engine_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -221,4 +221,4 @@ TEST_F(WorkerOnEngine, DoesEveryJobOnceWhileWorkersComeAndGo) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::worker_engine_test

@@ -10,7 +10,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::worker_notes_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -196,4 +196,4 @@ TEST(ErrorLines, AreCutWhenTheyAreTooLong) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::worker_notes_test

@@ -14,7 +14,7 @@
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::worker_stop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -401,4 +401,4 @@ TEST_F(WorkerStop, IsIdleWhileThereIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::worker_stop_test

@@ -13,7 +13,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/latch.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::worker_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -342,4 +342,4 @@ TEST_F(Worker, CountsALeaseFromWhenItsExtensionWasAskedFor) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::worker_test

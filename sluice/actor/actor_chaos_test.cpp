@@ -20,7 +20,7 @@
 #include "sluice/future/this_task.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::actor_chaos_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -412,4 +412,4 @@ TEST(actor_chaos_test, EveryMessageIsHandledRefusedOrADeadLetter) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_chaos_test

@@ -15,7 +15,7 @@
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::actor_child_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -366,4 +366,4 @@ TEST(actor_child_stress_test, OneThatIsStuckIsSeenAllTheSame) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::actor_child_test

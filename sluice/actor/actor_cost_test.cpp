@@ -13,7 +13,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/future/promise.hpp"
 
-namespace sluice {
+namespace sluice::actor_cost_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -120,4 +120,4 @@ TEST_F(actor_cost_test, OnesThatWaitForSomethingAreIdleToo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_cost_test

@@ -8,7 +8,7 @@
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
-namespace sluice {
+namespace sluice::actor_counters_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -211,4 +211,4 @@ TEST(actor_counters_threads_test, NothingIsCountedTwiceOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_counters_test

@@ -16,7 +16,7 @@
 #include "sluice/future/sync_wait.hpp"
 #include "sluice/future/task.hpp"
 
-namespace sluice {
+namespace sluice::actor_group_stress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -234,4 +234,4 @@ TEST(actor_group_stress, ACoroutineWaitsForRoomAndIsEndedByItsLimits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_group_stress_test

@@ -15,7 +15,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/latch.hpp"
 
-namespace sluice {
+namespace sluice::actor_life_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -512,4 +512,4 @@ TEST(actor_life_test, AConstructorThatFillsItsOwnMailboxHearsThatItIsFull) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_life_test

@@ -13,7 +13,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
 
-namespace sluice {
+namespace sluice::actor_observer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -216,4 +216,4 @@ TEST(actor_observer_test, AnAskThatTimedOutIsWaitedForNoMore) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_observer_test

@@ -11,7 +11,7 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::actor_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -37,7 +37,7 @@ class worker : public actor<worker, piece, keyed, leave> {
 };
 
 // The members have an executor of their own: while it does not run, what they are sent is load.
-class actor_pool_test : public testing::Test {
+class actor_pool_test : public ::testing::Test {
  protected:
   ~actor_pool_test() override {
     system_.stop();
@@ -291,4 +291,4 @@ TEST_F(actor_pool_test, CloseFinishesEverything) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_pool_test

@@ -7,7 +7,7 @@
 
 #include "sluice/executor/work_stealing_pool.hpp"
 
-namespace sluice {
+namespace sluice::actor_probe_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -165,4 +165,4 @@ TEST(actor_test_kit_test, EveryHandlerSeesTheTimeAtWhichItWasDue) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_probe_test

@@ -17,7 +17,7 @@
 #include "sluice/future/sync_wait.hpp"
 #include "sluice/future/task.hpp"
 
-namespace sluice {
+namespace sluice::actor_registry_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -246,4 +246,4 @@ TEST(actor_registry_stress, NamesComeAndGoUnderManyThreads) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_registry_test

@@ -14,7 +14,7 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::actor_router_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -63,7 +63,7 @@ class clerk : public actor<clerk, note, deposit, who_are_you, quote, fall, leave
   diary* diary_;
 };
 
-class actor_router_test : public testing::Test {
+class actor_router_test : public ::testing::Test {
  protected:
   actor_router_test() { clerk::asked_.clear(); }
   ~actor_router_test() override {
@@ -466,4 +466,4 @@ TEST_F(actor_router_test, MayBeAPartOfAnActorAndEndsWithIt) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_router_test

@@ -12,7 +12,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
 
-namespace sluice {
+namespace sluice::actor_test {
 namespace {
 
 struct add {
@@ -79,4 +79,4 @@ TEST(actor_test, IsSmall) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_test

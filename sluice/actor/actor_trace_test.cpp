@@ -12,7 +12,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
-namespace sluice {
+namespace sluice::actor_trace_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -296,4 +296,4 @@ TEST(actor_trace_ring_test, RecordsEveryEventOfManyThreadsOnce) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_trace_test

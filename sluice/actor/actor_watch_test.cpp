@@ -15,7 +15,7 @@
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/latch.hpp"
 
-namespace sluice {
+namespace sluice::actor_watch_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -472,4 +472,4 @@ TEST(actor_watch_threads_test, NamesActorsThatAreBlockedInGet) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::actor_watch_test

@@ -6,7 +6,7 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::ask_deadline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,7 +23,7 @@ class silent : public actor<silent, question> {
   responder<int> kept_;
 };
 
-class ask_deadline_test : public testing::Test {
+class ask_deadline_test : public ::testing::Test {
  protected:
   ~ask_deadline_test() override {
     system_.stop();
@@ -55,4 +55,4 @@ TEST_F(ask_deadline_test, OneWithoutAClockIsOnTheRealOneWhateverTheSystemHas) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::ask_deadline_test

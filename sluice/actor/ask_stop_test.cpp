@@ -16,7 +16,7 @@
 #include "sluice/future/spawn.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice {
+namespace sluice::ask_stop_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -190,4 +190,4 @@ TEST(ask_stop_stress_test, AStopAndAReplyThatRaceEndTheAskOnce) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::ask_stop_test

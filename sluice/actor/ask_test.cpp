@@ -13,7 +13,7 @@
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice {
+namespace sluice::ask_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -399,4 +399,4 @@ TEST(actor_coroutine_stress_test, ThousandsInterleaveOneAtATime) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::ask_test

@@ -15,7 +15,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/future/spawn.hpp"
 
-namespace sluice {
+namespace sluice::async_ask_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -309,4 +309,4 @@ TEST_F(async_ask_test, ARecipientCanWaitUntilATime) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::async_ask_test

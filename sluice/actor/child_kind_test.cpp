@@ -13,7 +13,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/sync/latch.hpp"
 
-namespace sluice {
+namespace sluice::child_kind_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -279,4 +279,4 @@ TEST(child_kind_stress_test, ThoseThatEndThemAndHaveThemFailLeaveNobodyBehind) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::child_kind_test

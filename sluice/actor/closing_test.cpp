@@ -7,7 +7,7 @@
 #include "sluice/actor/letting_others_in.hpp"
 #include "sluice/future/promise.hpp"
 
-namespace sluice {
+namespace sluice::closing_test {
 namespace {
 
 struct fetch {
@@ -33,7 +33,7 @@ class fetcher : public actor<fetcher, fetch, note> {
   std::string& log_;
 };
 
-class closing_test : public testing::Test {
+class closing_test : public ::testing::Test {
  protected:
   std::string log;
   promise<int> source;
@@ -72,4 +72,4 @@ TEST_F(closing_test, AStopEndsWhatACloseWaitsFor) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::closing_test

@@ -14,7 +14,7 @@
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::dead_letter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -486,4 +486,4 @@ TEST_F(late_reply_test, AfterTheEndOfTheSystemIsToldToNobody) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::dead_letter_test

@@ -11,7 +11,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
-namespace sluice {
+namespace sluice::event_bus_test {
 namespace {
 
 struct placed {
@@ -277,4 +277,4 @@ TEST(event_bus_stress, SubscribersComeAndGoWhileOthersPublish) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::event_bus_test

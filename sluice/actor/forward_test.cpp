@@ -4,7 +4,7 @@
 #include "sluice/actor/actor_test_kit.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::forward_test {
 namespace {
 
 struct total {
@@ -35,7 +35,7 @@ actor_error::reason why_of(future<int> f) {
   return actor_error::unanswered;
 }
 
-class forward_test : public testing::Test {
+class forward_test : public ::testing::Test {
  protected:
   void TearDown() override {
     kit.system().stop();
@@ -79,4 +79,4 @@ TEST_F(forward_test, TheAskerHearsThatTheOtherIsGone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::forward_test

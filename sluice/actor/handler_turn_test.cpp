@@ -13,7 +13,7 @@
 #include "sluice/future/this_task.hpp"
 #include "sluice/future/timers.hpp"
 
-namespace sluice {
+namespace sluice::handler_turn_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -231,4 +231,4 @@ TEST(handler_turn_test, WhatOnlySaysThatItWasStoppedIsNoFailure) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::handler_turn_test

@@ -20,7 +20,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/spawn.hpp"
 
-namespace sluice {
+namespace sluice::keyed_actors_stress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -186,4 +186,4 @@ TEST(keyed_actors_stress_test, CoroutinesAndAThreadTakeTurnsForTheFewPlacesThere
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::keyed_actors_stress_test

@@ -15,7 +15,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/future/spawn.hpp"
 
-namespace sluice {
+namespace sluice::keyed_actors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -576,4 +576,4 @@ TEST_F(keyed_actors_test, WithoutAStoreItIsMadeFromItsKeyAndTheArguments) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::keyed_actors_test

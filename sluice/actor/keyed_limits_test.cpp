@@ -13,7 +13,7 @@
 #include "sluice/actor/memory_actor_store.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::keyed_limits_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -315,4 +315,4 @@ TEST_F(keyed_limits_test, OneThatIsNotInMemoryIsNotBroughtThereToBeStopped) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::keyed_limits_test

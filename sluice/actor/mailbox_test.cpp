@@ -16,7 +16,7 @@
 #include "sluice/future/spawn.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice {
+namespace sluice::mailbox_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -481,4 +481,4 @@ TEST(mailbox_stress_test, OrderIsKeptBetweenEachPairAndNothingIsLost) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::mailbox_test

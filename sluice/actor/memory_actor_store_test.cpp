@@ -2,7 +2,7 @@
 
 #include "sluice/actor/testing/actor_store_suite.hpp"
 
-namespace sluice {
+namespace sluice::memory_actor_store_test {
 namespace {
 
 struct in_memory {
@@ -10,11 +10,14 @@ struct in_memory {
   static constexpr bool keeps = false;
 };
 }  // namespace
+}  // namespace sluice::memory_actor_store_test
 
-namespace testing {
+namespace sluice::testing {
+using memory_actor_store_test::in_memory;
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, actor_store_suite, in_memory);
-}
+}  // namespace sluice::testing
 
+namespace sluice::memory_actor_store_test {
 namespace {
 
 TEST(memory_actor_store_test, HoldsCallsUntilItLetsGo) {
@@ -39,4 +42,4 @@ TEST(memory_actor_store_test, FailsAsItIsTold) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::memory_actor_store_test

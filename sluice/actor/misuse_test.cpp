@@ -16,7 +16,7 @@
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/future/spawn.hpp"
 
-namespace sluice {
+namespace sluice::misuse_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -263,4 +263,4 @@ TEST_F(misuse_DeathTest, ATraceHasRoomAndIsClearedWhileItIsOff) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::misuse_test

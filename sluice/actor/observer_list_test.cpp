@@ -8,7 +8,7 @@
 
 #include "sluice/actor/actor_test_kit.hpp"
 
-namespace sluice {
+namespace sluice::observer_list_test {
 namespace {
 
 struct add {
@@ -74,4 +74,4 @@ TEST(observer_list_test, NotesThatDoNotFitTogetherAreABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::observer_list_test

@@ -9,7 +9,7 @@
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::overflow_lanes_test {
 namespace {
 
 template <lane In>
@@ -102,4 +102,4 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(lane::urgent, lane::normal, lane::low)));
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::overflow_lanes_test

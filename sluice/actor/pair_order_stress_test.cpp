@@ -18,7 +18,7 @@
 #include "sluice/future/this_task.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::pair_order_stress_test {
 
 constexpr std::size_t pair_senders = 3;
 
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(
     &name_of);
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::pair_order_stress_test

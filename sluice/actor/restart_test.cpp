@@ -11,7 +11,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
-namespace sluice {
+namespace sluice::restart_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -453,4 +453,4 @@ TEST(restart_test, RoundsEndWhileAllChildrenFailFromSeveralThreads) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::restart_test

@@ -21,7 +21,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/watch.hpp"
 
-namespace sluice {
+namespace sluice::room_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -389,4 +389,4 @@ TEST_F(WatchedRoom, ACoroutinePaysWhatItOwesBeforeItsWaitIsToldOf) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::room_test

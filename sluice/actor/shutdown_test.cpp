@@ -9,7 +9,7 @@
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice {
+namespace sluice::shutdown_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -105,4 +105,4 @@ TEST(shutdown_by_hand_test, ACoroutineMayShutAnotherDown) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::shutdown_test

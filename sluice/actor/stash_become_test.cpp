@@ -8,7 +8,7 @@
 #include "sluice/actor/testing/stage.hpp"
 #include "sluice/future/timers.hpp"
 
-namespace sluice {
+namespace sluice::stash_become_test {
 
 // Not in the unnamed namespace: g++ 12 has a warning about the frame of a coroutine that refers to
 // such a thing.
@@ -269,4 +269,4 @@ TEST(stash_become_test, UnbecomeOfWhatItIsDoesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::stash_become_test

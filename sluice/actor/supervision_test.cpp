@@ -12,7 +12,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice {
+namespace sluice::supervision_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -443,4 +443,4 @@ TEST(supervision_test, ALongestBackoffBeyondAllCountsDoesNotOverflow) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::supervision_test

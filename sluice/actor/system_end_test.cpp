@@ -8,7 +8,7 @@
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/executor/manual_executor.hpp"
 
-namespace sluice {
+namespace sluice::system_end_test {
 namespace {
 
 struct total {
@@ -75,4 +75,4 @@ TEST_F(system_end_test, ARouterHearsClosedToo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::system_end_test

@@ -11,7 +11,7 @@
 #include "sluice/future/promise.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice {
+namespace sluice::timer_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -356,4 +356,4 @@ TEST(timer_test, APipeOfAnOldLifeIsGone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::timer_test

@@ -12,7 +12,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/promise.hpp"
 
-namespace sluice {
+namespace sluice::watch_test {
 namespace {
 
 using testing::act;
@@ -565,4 +565,4 @@ TEST(watch_test, EveryWatcherHearsExactlyOnceWhileTheWatchedEnds) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::watch_test

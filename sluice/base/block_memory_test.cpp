@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace sluice {
+namespace sluice::block_memory_test {
 namespace {
 
 constexpr std::size_t bytes = 100;  // of the size 112
@@ -124,4 +124,4 @@ TEST(block_memory_test, BlocksGivenBackByAnEndingThreadAreFreed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::block_memory_test

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+namespace check_test {
 namespace {
 
 using sluice::check;
@@ -43,3 +44,4 @@ TEST(CheckDeathTest, EndsByAbortSoThatACoreIsLeft) {
 }
 
 }  // namespace
+}  // namespace check_test

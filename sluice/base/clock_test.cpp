@@ -17,6 +17,7 @@
 #include "sluice/base/seam.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
+namespace clock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -461,3 +462,4 @@ TEST(ClockDeathTest, EndingAManualClockWithTimersArmedSaysSo) {
 }
 
 }  // namespace
+}  // namespace clock_test

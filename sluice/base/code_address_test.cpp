@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace sluice {
+namespace sluice::code_address_test {
 namespace {
 
 TEST(CodeAddress, NamesAFunctionThatHasASymbol) {
@@ -17,4 +17,4 @@ TEST(CodeAddress, OfNoCodeIsANumber) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::code_address_test

@@ -11,6 +11,7 @@
 
 #include "sluice/base/clock.hpp"
 
+namespace deadline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -152,3 +153,4 @@ TEST(Deadline, AtATimeOfAManualClock) {
 }
 
 }  // namespace
+}  // namespace deadline_test

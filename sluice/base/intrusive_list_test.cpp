@@ -10,6 +10,7 @@
 
 #include "sluice/base/random.hpp"
 
+namespace intrusive_list_test {
 namespace {
 
 using sluice::intrusive_list;
@@ -207,3 +208,4 @@ TEST(IntrusiveListDeathTest, DestroyingAListWithElementsInsideSaysSo) {
 }
 
 }  // namespace
+}  // namespace intrusive_list_test

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+namespace outcome_test {
 namespace {
 
 using sluice::outcome;
@@ -136,3 +137,4 @@ TEST(OutcomeDeathTest, OkWithoutAValueSaysSo) {
 }
 
 }  // namespace
+}  // namespace outcome_test

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+namespace overflow_test {
 namespace {
 
 using sluice::overflow;
@@ -19,3 +20,4 @@ TEST(Overflow, HasTheSameWordInTextAsInCode) {
 TEST(Overflow, BlockIsTheFirstAndSoTheDefault) { EXPECT_EQ(overflow{}, overflow::block); }
 
 }  // namespace
+}  // namespace overflow_test

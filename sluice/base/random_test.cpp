@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+namespace random_test {
 namespace {
 
 using sluice::random;
@@ -72,3 +73,4 @@ TEST(Random, EveryThreadHasItsOwn) {
 }
 
 }  // namespace
+}  // namespace random_test

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace sluice {
+namespace sluice::rendezvous_test {
 namespace {
 
 std::uint64_t owner_of(std::uint64_t key, std::uint64_t owners) {
@@ -43,4 +43,4 @@ TEST(rendezvous_test, NoTwoOwnersBidTheSameForAKey) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::rendezvous_test

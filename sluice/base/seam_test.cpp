@@ -12,6 +12,7 @@
 
 #include "sluice/base/testing/eventually.hpp"
 
+namespace seam_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -267,3 +268,4 @@ TEST(Seam, SpinsOnlyWhereThereIsASecondCore) {
 }
 
 }  // namespace
+}  // namespace seam_test

@@ -40,10 +40,10 @@ signal_pipe::signal_pipe(int signal) : signal_(signal) {
   int none = -1;
   check(handler_writes_to.compare_exchange_strong(none, write_), "sluice::signal_pipe",
         "one at a time in the process");
-  struct sigaction mine {};
-  mine.sa_handler = &handle;
-  mine.sa_flags = SA_RESTART;
-  check(::sigaction(signal_, &mine, &before) == 0, "sluice::signal_pipe",
+  struct sigaction action {};
+  action.sa_handler = &handle;
+  action.sa_flags = SA_RESTART;
+  check(::sigaction(signal_, &action, &before) == 0, "sluice::signal_pipe",
         "a signal that can be caught");
 }
 

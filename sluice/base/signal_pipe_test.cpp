@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace sluice {
+namespace sluice::signal_pipe_test {
 namespace {
 
 TEST(SignalPipe, WakesTheOneThatWaitsForTheSignal) {
@@ -36,4 +36,4 @@ TEST(SignalPipeDeathTest, IsOneAtATime) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::signal_pipe_test

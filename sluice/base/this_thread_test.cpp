@@ -10,7 +10,7 @@
 
 #include "sluice/base/seam.hpp"
 
-namespace sluice::seam {
+namespace sluice::seam::this_thread_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,4 +93,4 @@ TEST(this_thread, TimesOfAThreadOnlyGrow) {
 }
 
 }  // namespace
-}  // namespace sluice::seam
+}  // namespace sluice::seam::this_thread_test

@@ -6,7 +6,7 @@
 
 #include "sluice/base/this_thread.hpp"
 
-namespace sluice {
+namespace sluice::thread_id_test {
 namespace {
 
 TEST(ThreadId, IsTheSameForTheWholeLifeOfAThread) {
@@ -31,4 +31,4 @@ TEST(ThreadId, OfNoThreadHasNoName) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::thread_id_test

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sluice {
+namespace sluice::unique_function_test {
 namespace {
 
 using function = unique_function<void()>;
@@ -226,4 +226,4 @@ TEST(unique_function_DeathTest, CallingAnEmptyOneIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::unique_function_test

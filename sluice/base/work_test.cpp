@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+namespace work_test {
 namespace {
 
 using sluice::run_here;
@@ -154,3 +155,4 @@ TEST(RunElsewhere, ASinkThatFindsNoBetterPlaceRunsItHere) {
 }
 
 }  // namespace
+}  // namespace work_test

@@ -21,6 +21,7 @@
 #include "sluice/channel/testing/print.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
+namespace channel_scenarios_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -603,3 +604,4 @@ TEST(ChannelDrops, ManySlowReadersSeeEveryItemThatWasNotCountedAsDropped) {
 }
 
 }  // namespace
+}  // namespace channel_scenarios_test

@@ -19,6 +19,7 @@
 #include "sluice/channel/testing/ledger.hpp"
 #include "sluice/channel/testing/print.hpp"
 
+namespace channel_stress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -407,3 +408,4 @@ TEST(SelectRace, ATrySendNeverMissesAReceiverThatIsInLine) {
 }
 
 }  // namespace
+}  // namespace channel_stress_test

@@ -17,6 +17,7 @@
 #include "sluice/channel/testing/states.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
+namespace channel_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -606,3 +607,4 @@ TEST_F(ChannelDeathTest, AMeetingCannotDropAndABatchOfNothingCannotBeAskedFor) {
 }
 
 }  // namespace
+}  // namespace channel_test

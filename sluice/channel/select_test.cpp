@@ -18,6 +18,7 @@
 #include "sluice/channel/testing/states.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
+namespace select_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -601,3 +602,4 @@ TEST_F(SelectDeathTest, ASendCaseOnAChannelThatDropsIsRefused) {
 }
 
 }  // namespace
+}  // namespace select_test

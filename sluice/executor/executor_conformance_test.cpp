@@ -4,7 +4,7 @@
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/testing/executor_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::executor_conformance_test {
 
 struct inline_kind {
   static constexpr const char* name = "inline_executor";
@@ -43,4 +43,4 @@ INSTANTIATE_TYPED_TEST_SUITE_P(manual_executor, executor_suite_DeathTest, manual
 INSTANTIATE_TYPED_TEST_SUITE_P(manual_executor, bounded_executor_suite, manual_kind);
 INSTANTIATE_TYPED_TEST_SUITE_P(manual_executor, bounded_executor_suite_DeathTest, manual_kind);
 
-}  // namespace sluice::testing
+}  // namespace sluice::testing::executor_conformance_test

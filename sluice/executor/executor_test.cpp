@@ -8,7 +8,7 @@
 
 #include "sluice/base/work.hpp"
 
-namespace sluice {
+namespace sluice::executor_test {
 namespace {
 
 // The least that makes an executor: it can be posted to. Runs when the test says so.
@@ -84,4 +84,4 @@ TEST(executor_DeathTest, ByDefaultAnEmptyFunctionIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::executor_test

@@ -16,7 +16,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::fork_test {
 namespace {
 
 using testing::eventually;
@@ -304,4 +304,4 @@ TEST(ForkStressTest, RandomTreesWithSubmissionsInBetweenLoseNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::fork_test

@@ -11,7 +11,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::inline_executor_test {
 namespace {
 
 TEST(inline_executor_test, SubmitReturnsWhenTheFunctionHasEnded) {
@@ -97,4 +97,4 @@ TEST(inline_executor_test, EveryThreadRunsItsOwn) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::inline_executor_test

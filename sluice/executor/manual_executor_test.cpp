@@ -13,7 +13,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/executor/testing/executor_kinds.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::manual_executor_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -125,4 +125,4 @@ TEST(manual_executor_test, ItsEndRunsPostsAndDropsSubmissions) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::manual_executor_test

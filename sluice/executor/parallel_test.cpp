@@ -17,7 +17,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::parallel_test {
 namespace {
 
 using testing::eventually;
@@ -317,4 +317,4 @@ TEST(ParallelStressTest, ManyCallersShareOnePool) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::parallel_test

@@ -11,7 +11,7 @@
 
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice {
+namespace sluice::queued_executor_test {
 namespace {
 
 class counting final : public queued_executor {
@@ -104,4 +104,4 @@ TEST(queued_executor_DeathTest, AwaitingTheSubmissionOfNothingIsABrokenContract)
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::queued_executor_test

@@ -19,7 +19,7 @@
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::router_model_test {
 namespace {
 
 struct item {
@@ -254,4 +254,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, router_stress, ::testing::ValuesIn(all_rules),
                          [](const auto& rule) { return std::string(to_string(rule.param)); });
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::router_model_test

@@ -22,7 +22,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::router_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -748,4 +748,4 @@ TEST_F(router_DeathTest, MisuseOfAWorkerIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::router_test

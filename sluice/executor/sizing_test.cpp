@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sluice {
+namespace sluice::sizing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST(sizing_meter, MeasuresLongFunctionsEachTimeAndShortOnesSeldom) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::sizing_test

@@ -6,7 +6,7 @@
 #include "sluice/executor/testing/executor_suite.hpp"
 #include "sluice/executor/thread_pool.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::strand_conformance_test {
 
 // Turns are short, so that the tests see many of them.
 inline strand_options strand_setup(executor_setup&& s) {
@@ -67,4 +67,4 @@ INSTANTIATE_TYPED_TEST_SUITE_P(strand, executor_suite_DeathTest, strand_kinds);
 INSTANTIATE_TYPED_TEST_SUITE_P(strand, bounded_executor_suite, strand_kinds);
 INSTANTIATE_TYPED_TEST_SUITE_P(strand, bounded_executor_suite_DeathTest, strand_kinds);
 
-}  // namespace sluice::testing
+}  // namespace sluice::testing::strand_conformance_test

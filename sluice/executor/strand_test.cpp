@@ -24,7 +24,7 @@
 #include "sluice/sync/testing/coroutine.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::strand_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -471,4 +471,4 @@ TEST_F(strand_DeathTest, OptionsThatMakeNoSenseAreBrokenContracts) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::strand_test

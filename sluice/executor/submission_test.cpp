@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sluice {
+namespace sluice::submission_test {
 namespace {
 
 static_assert(sizeof(submission) == 64);
@@ -43,4 +43,4 @@ TEST(submission_test, OneThatWasNotFilledIsFalse) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::submission_test

@@ -5,7 +5,7 @@
 #include "sluice/executor/testing/executor_suite.hpp"
 #include "sluice/executor/thread_pool.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::thread_pool_conformance_test {
 
 inline thread_pool_options from(executor_setup&& s, thread_pool_options o) {
   o.capacity = s.capacity;
@@ -76,4 +76,4 @@ INSTANTIATE_TYPED_TEST_SUITE_P(thread_pool, bounded_executor_suite_DeathTest, on
 // Its number of threads is not known, so what needs every thread held up does not apply.
 INSTANTIATE_TYPED_TEST_SUITE_P(sizing_thread_pool, executor_suite, sizing_kind);
 
-}  // namespace sluice::testing
+}  // namespace sluice::testing::thread_pool_conformance_test

@@ -16,7 +16,7 @@
 #include "sluice/executor/testing/blocker.hpp"
 #include "sluice/executor/thread_pool.hpp"
 
-namespace sluice {
+namespace sluice::thread_pool_scenarios_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -339,4 +339,4 @@ TEST(thread_pool_scenarios, AFunctionThatWasRefusedMayBeSubmittedAgain) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::thread_pool_scenarios_test

@@ -24,7 +24,7 @@
 #include "sluice/sync/testing/cpu_time.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::thread_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -658,4 +658,4 @@ TEST_F(thread_pool_DeathTest, EndingItFromOneOfItsOwnThreadsIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::thread_pool_test

@@ -19,7 +19,7 @@
 #include "sluice/executor/testing/executor_kinds.hpp"
 #include "sluice/executor/thread_pool.hpp"
 
-namespace sluice {
+namespace sluice::thread_pool_threads_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -401,4 +401,4 @@ TEST(thread_pool_threads, ItTellsWaitingFromComputing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::thread_pool_threads_test

@@ -24,7 +24,7 @@
 #include "sluice/sync/testing/cpu_time.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::work_stealing_pool_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,15 +56,18 @@ struct stealing_kind {
 };
 
 }  // namespace
+}  // namespace sluice::work_stealing_pool_test
 
-namespace testing {
+namespace sluice::testing {
+using work_stealing_pool_test::stealing_kind;
 using stealing_kinds = ::testing::Types<stealing_kind<1>, stealing_kind<3>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(work_stealing, executor_suite, stealing_kinds);
 INSTANTIATE_TYPED_TEST_SUITE_P(work_stealing, executor_suite_DeathTest, stealing_kinds);
 INSTANTIATE_TYPED_TEST_SUITE_P(work_stealing, bounded_executor_suite, stealing_kinds);
 INSTANTIATE_TYPED_TEST_SUITE_P(work_stealing, bounded_executor_suite_DeathTest, stealing_kinds);
-}  // namespace testing
+}  // namespace sluice::testing
 
+namespace sluice::work_stealing_pool_test {
 namespace {
 
 // ---- work made by workers
@@ -696,4 +699,4 @@ TEST(WorkStealingPoolStressTest, ForksPostsSubmissionsAndWaitsTogetherLoseNothin
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::work_stealing_pool_test

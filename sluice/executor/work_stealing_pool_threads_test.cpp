@@ -21,7 +21,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::work_stealing_pool_threads_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -212,4 +212,4 @@ TEST_F(without_a_spare, APoolThatWasClosedMeanwhileEnds) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::work_stealing_pool_threads_test

@@ -22,7 +22,7 @@
 #include "sluice/sync/latch.hpp"
 #include "sluice/sync/mutex.hpp"
 
-namespace sluice {
+namespace sluice::work_stealing_scenarios_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -298,4 +298,4 @@ TEST(InvokeAllScenario, AFailureInAnyPlaceIsThrownAndNothingOfItRunsOn) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::work_stealing_scenarios_test

@@ -20,7 +20,7 @@
 #include "sluice/sync/testing/coroutine.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::batcher_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -433,4 +433,4 @@ TEST(batcher_DeathTest, MisuseIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::batcher_test

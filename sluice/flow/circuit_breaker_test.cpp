@@ -15,7 +15,7 @@
 #include "sluice/future/sync_wait.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::circuit_breaker_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -535,4 +535,4 @@ TEST(circuit_breaker_DeathTest, AResultWithoutAPermitIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::circuit_breaker_test

@@ -17,7 +17,7 @@
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::fan_test {
 namespace {
 
 using numbers = bounded_queue<int>;
@@ -298,4 +298,4 @@ TEST(fan_DeathTest, NoConsumerIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::fan_test

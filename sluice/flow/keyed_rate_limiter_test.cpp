@@ -9,7 +9,7 @@
 
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::keyed_rate_limiter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -177,4 +177,4 @@ TEST(keyed_rate_limiter_DeathTest, NoRoomForKeysIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::keyed_rate_limiter_test

@@ -23,7 +23,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::pipeline_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -642,4 +642,4 @@ TEST(pipeline_DeathTest, AStrandOnItsExecutorIsInsideIt) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::pipeline_test

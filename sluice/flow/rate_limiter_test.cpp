@@ -11,7 +11,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::rate_limiter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -457,4 +457,4 @@ TEST(rate_limiter_DeathTest, DestroyingItWithWaitersIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::rate_limiter_test

@@ -16,7 +16,7 @@
 #include "sluice/sync/testing/coroutine.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::retry_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -437,4 +437,4 @@ TEST(retry_DeathTest, PoliciesThatMakeNoSenseAreABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::retry_test

@@ -13,7 +13,7 @@
 #include "sluice/future/promise.hpp"
 #include "sluice/future/testing/tracked.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::async_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -213,4 +213,4 @@ TEST_F(async_test, CallerRunsRunsItHere) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::async_test

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace sluice {
+namespace sluice::cancel_node_test {
 namespace {
 
 using detail::cancel_node;
@@ -95,4 +95,4 @@ TEST_F(cancel_node_test, ALookGoesSoFarAndNoFurther) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cancel_node_test

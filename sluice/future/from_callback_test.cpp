@@ -12,7 +12,7 @@
 
 #include "sluice/future/testing/tracked.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::from_callback_test {
 namespace {
 
 class from_callback_test : public leak_checked {
@@ -131,4 +131,4 @@ TEST_F(from_callback_test, AValueThatIsAnErrorCodeIsAValue) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::from_callback_test

@@ -18,7 +18,7 @@
 #include "sluice/future/when_all.hpp"
 #include "sluice/future/when_any.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_and_task_test {
 namespace {
 
 class future_and_task_test : public leak_checked {};
@@ -63,4 +63,4 @@ TEST_F(future_and_task_test, AStoppedTaskCancelsTheFutureItAwaits) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_and_task_test

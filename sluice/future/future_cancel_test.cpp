@@ -17,7 +17,7 @@
 #include "sluice/future/when_all.hpp"
 #include "sluice/future/when_any.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_cancel_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -266,4 +266,4 @@ TEST_F(future_cancel_test, ManyTimeoutsOnOneClock) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_cancel_test

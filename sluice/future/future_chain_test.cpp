@@ -18,7 +18,7 @@
 #include "sluice/future/testing/tracked.hpp"
 #include "sluice/future/when_all.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_chain_test {
 namespace {
 
 struct io_error : std::runtime_error {
@@ -539,4 +539,4 @@ TEST(future_chain_DeathTest, ReturningAnInvalidFutureIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_chain_test

@@ -21,7 +21,7 @@
 #include "sluice/future/when_all.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_executors_test {
 namespace {
 
 // An executor, with whatever has to run for it.
@@ -134,4 +134,4 @@ TEST(future_thread_pool_test, AWorkerThatBlocksInGetIsAWaitOfTheLibrary) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_executors_test

@@ -22,7 +22,7 @@
 #include "sluice/future/when_all.hpp"
 #include "sluice/future/when_any.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_scenarios_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -426,4 +426,4 @@ TEST_F(future_scenarios_test, APromiseSetInsideAFunctionRunsWhatHangsOnItBeforeI
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_scenarios_test

@@ -22,7 +22,7 @@
 #include "sluice/sync/testing/coroutine.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_stress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -471,4 +471,4 @@ TEST_F(future_stress_test, RandomChainsOverTwoExecutorsEndOnce) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_stress_test

@@ -17,7 +17,7 @@
 #include "sluice/sync/testing/coroutine.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -328,4 +328,4 @@ TEST_F(future_DeathTest, DestroyingAFutureThatIsAwaitedIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_test

@@ -12,7 +12,7 @@
 #include "sluice/future/testing/tracked.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::promise_test {
 namespace {
 
 class promise_test : public leak_checked {};
@@ -185,4 +185,4 @@ TEST_F(promise_DeathTest, SettingNoExceptionIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::promise_test

@@ -21,7 +21,7 @@
 #include "sluice/sync/testing/stress.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::scope_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -589,4 +589,4 @@ TEST_F(scope_test, StartsCancelsAndJoinsFromManyThreadsLoseNoChild) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::scope_test

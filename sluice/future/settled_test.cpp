@@ -9,7 +9,7 @@
 
 #include "sluice/future/testing/tracked.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::settled_test {
 namespace {
 
 class settled_test : public leak_checked {};
@@ -65,4 +65,4 @@ TEST(settled_DeathTest, AnErrorThatIsNoneIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::settled_test

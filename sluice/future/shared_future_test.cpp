@@ -13,7 +13,7 @@
 #include "sluice/future/testing/tracked.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::shared_future_test {
 namespace {
 
 class shared_future_gate {
@@ -199,4 +199,4 @@ TEST(shared_future_DeathTest, UsingAnInvalidOneIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::shared_future_test

@@ -18,7 +18,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::spawn_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -256,4 +256,4 @@ TEST_F(spawn_test, AThousandTasksThatWakeEachOtherOnAPoolAllEnd) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::spawn_test

@@ -11,7 +11,7 @@
 #include "sluice/future/sync_wait.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::start_on_test {
 namespace {
 
 // One thread, held until `gate` is set; then it tells the order in which things started there.
@@ -91,4 +91,4 @@ TEST_F(start_on_test, AwaitedScopesHaveOneToo) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::start_on_test

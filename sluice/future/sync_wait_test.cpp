@@ -18,7 +18,7 @@
 #include "sluice/sync/testing/stress.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::sync_wait_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -241,4 +241,4 @@ TEST_F(sync_wait_test, DeadlinesStopsAndEventsThatRaceLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::sync_wait_test

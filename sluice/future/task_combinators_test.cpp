@@ -23,7 +23,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::task_combinators_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -343,4 +343,4 @@ TEST_F(task_combinators_test, TasksThatEndFailAndAreStoppedAtOnceAreAllAccounted
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::task_combinators_test

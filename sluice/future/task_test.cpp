@@ -25,7 +25,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::task_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -474,4 +474,4 @@ TEST_F(task_DeathTest, AwaitingAnEmptyTaskIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::task_test

@@ -22,7 +22,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::timers_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -328,4 +328,4 @@ TEST_F(timers_test, EveryRunsOnTheRealClockToo) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::timers_test

@@ -11,7 +11,7 @@
 
 #include "sluice/future/testing/tracked.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::when_all_test {
 namespace {
 
 class when_all_test : public leak_checked {
@@ -186,4 +186,4 @@ TEST(when_all_DeathTest, AnInvalidInputIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::when_all_test

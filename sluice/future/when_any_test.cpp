@@ -9,7 +9,7 @@
 
 #include "sluice/future/testing/tracked.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::when_any_test {
 namespace {
 
 class when_any_test : public leak_checked {
@@ -122,4 +122,4 @@ TEST_F(when_any_test, SuccessTakesVoidsReferencesAndArguments) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::when_any_test

@@ -14,7 +14,7 @@
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::certain_deadlock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -196,4 +196,4 @@ TEST_F(certain_deadlock_test, ASyncWaitWithADeadlineIsNotCertain) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::certain_deadlock_test

@@ -26,7 +26,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/shared_mutex.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::deadlock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -544,4 +544,4 @@ TEST_F(deadlock_test, ThoseWhoWaitForADeadlockAreNotPartOfIt) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::deadlock_test

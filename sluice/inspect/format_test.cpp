@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sluice::testing {
+namespace sluice::testing::format_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -171,4 +171,4 @@ TEST(format_test, TimesHaveAUnitThatFits) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::format_test

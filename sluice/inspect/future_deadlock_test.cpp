@@ -16,7 +16,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::future_deadlock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -183,4 +183,4 @@ TEST_F(future_deadlock_test, OfAFutureWithAStopOfItsOwnEndsByItself) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::future_deadlock_test

@@ -35,7 +35,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/shared_mutex.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::inspect_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -617,4 +617,4 @@ TEST(inspect_stress_test, AnybodyMayLookWhileWaitsBeginAndEnd) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::inspect_test

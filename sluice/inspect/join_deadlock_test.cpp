@@ -21,7 +21,7 @@
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::join_deadlock_test {
 namespace {
 
 class join_deadlock_test : public deadlock_fixture {
@@ -294,4 +294,4 @@ TEST_F(join_deadlock_test, OfWhoJoinsAPoolOfManyThreadsAndAnyOfThem) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::join_deadlock_test

@@ -29,20 +29,21 @@ constinit thread_local std::uint64_t allocations = 0;  // by the calling thread
 #endif
 
 #ifndef SLUICE_COUNTS_NO_ALLOCATIONS
-void* operator new(std::size_t bytes) {
+// Not inlined: g++ would see half of a pair and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* const got = std::malloc(bytes)) return got;
   throw std::bad_alloc();
 }
-void operator delete(void* at) noexcept {
+[[gnu::noinline]] void operator delete(void* at) noexcept {
   std::free(at);
 }
-void operator delete(void* at, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* at, std::size_t) noexcept {
   std::free(at);
 }
 #endif
 
-namespace sluice::testing {
+namespace sluice::testing::lock_order_test {
 namespace {
 
 class lock_order_test : public ::testing::Test {
@@ -203,4 +204,4 @@ TEST(lock_order_off_test, NothingIsRecordedUnlessAskedFor) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::lock_order_test

@@ -15,7 +15,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::many_waits_test {
 namespace {
 
 class many_waits_test : public ::testing::Test {
@@ -92,4 +92,4 @@ TEST_F(many_waits_test, InACircleAreOneDeadlock) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::many_waits_test

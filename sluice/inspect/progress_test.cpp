@@ -21,7 +21,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/semaphore.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::progress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -153,4 +153,4 @@ TEST_F(stall_test, APoolThatResumesCoroutinesIsNotStalled) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::progress_test

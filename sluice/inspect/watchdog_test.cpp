@@ -21,7 +21,7 @@
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::watchdog_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -475,4 +475,4 @@ TEST(watchdog_DeathTest, AbortsAfterItHasTold) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::watchdog_test

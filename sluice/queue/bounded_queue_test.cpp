@@ -19,7 +19,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice {
+namespace sluice::bounded_queue_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -504,4 +504,4 @@ TEST(BoundedQueue, BlockedConsumersUseNoProcessor) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bounded_queue_test

@@ -16,7 +16,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice {
+namespace sluice::delay_queue_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -511,4 +511,4 @@ TEST(DelayQueueDeathTest, MisuseIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::delay_queue_test

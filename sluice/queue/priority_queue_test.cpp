@@ -18,7 +18,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice {
+namespace sluice::priority_queue_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -387,4 +387,4 @@ TEST(PriorityQueueDeathTest, MisuseIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::priority_queue_test

@@ -19,7 +19,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 
-namespace sluice {
+namespace sluice::queue_linearizability_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -200,4 +200,4 @@ TEST(BoundedQueueLinearizability, EverySmallHistoryHasAnOrder) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::queue_linearizability_test

@@ -23,7 +23,7 @@
 #include "sluice/queue/testing/queue_kinds.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::queue_stress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -434,4 +434,4 @@ TYPED_TEST(QueueModel, AgreesWithADequeOnEveryOperation) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::queue_stress_test

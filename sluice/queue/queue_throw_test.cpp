@@ -14,7 +14,7 @@
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice {
+namespace sluice::queue_throw_test {
 namespace {
 
 using testing::detached;
@@ -326,4 +326,4 @@ TEST_F(ThrowingMove, ProducerWhoseHandOverThrewIsNotForgotten) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::queue_throw_test

@@ -17,7 +17,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice {
+namespace sluice::spsc_ring_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -315,4 +315,4 @@ TEST(SpscRingDeathTest, SecondConsumerAndSecondProducerAreFound) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::spsc_ring_test

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-namespace sluice::testing {
+namespace sluice::testing::backoff_test {
 namespace {
 
 constexpr backoff::options options{.least_pauses = 16, .most_pauses = 100, .yields = 4};
@@ -71,4 +71,4 @@ TEST(backoff_DeathTest, BoundsThatMakeNoSenseAreABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::backoff_test

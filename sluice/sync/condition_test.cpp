@@ -16,7 +16,7 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::condition_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -492,4 +492,4 @@ TEST_F(condition_DeathTest, DestroyingItBeforeAWaitHasReturnedIsABrokenContract)
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::condition_test

@@ -13,6 +13,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
+namespace counter_test {
 namespace {
 
 using sluice::counter;
@@ -143,3 +144,4 @@ TEST(CounterStress, SumLiesBetweenTheTotalsAtItsStartAndAtItsEnd) {
 }
 
 }  // namespace
+}  // namespace counter_test

@@ -9,7 +9,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::event_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -113,4 +113,4 @@ TEST(event_DeathTest, DestroyingItWithWaitersIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::event_test

@@ -9,7 +9,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/lock_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::fair_mutex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -137,4 +137,4 @@ TEST(fair_mutex_DeathTest, DestroyingItWithWaitersIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::fair_mutex_test

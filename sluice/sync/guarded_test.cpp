@@ -22,6 +22,7 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
+namespace guarded_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -497,3 +498,4 @@ TEST(GuardedDeathTest, LockingAgainFromInsideAStepSaysSo) {
 }
 
 }  // namespace
+}  // namespace guarded_test

@@ -10,7 +10,7 @@
 
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice {
+namespace sluice::histogram_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST(histogram_DeathTest, AQuantileOutsideOfZeroToOneIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::histogram_test

@@ -13,7 +13,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::lazy_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -283,4 +283,4 @@ TEST(lazy_DeathTest, DestroyingItWhileItIsBuiltIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::lazy_test

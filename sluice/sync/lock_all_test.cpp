@@ -22,6 +22,7 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/spin_lock.hpp"
 
+namespace lock_all_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -334,3 +335,4 @@ TEST(LockAllDeathTest, TheSameLockTwiceSaysSo) {
 }
 
 }  // namespace
+}  // namespace lock_all_test

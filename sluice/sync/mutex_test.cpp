@@ -7,7 +7,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/lock_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::mutex_test {
 namespace {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(mutex, lock_suite, mutex);
@@ -80,4 +80,4 @@ TEST(mutex_DeathTest, DestroyingItWithWaitersIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::mutex_test

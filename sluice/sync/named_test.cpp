@@ -17,7 +17,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/shared_mutex.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::named_test {
 namespace {
 
 static_assert(sizeof(mutex) == 32 && sizeof(fair_mutex) == 32 && sizeof(semaphore) == 32 &&
@@ -92,4 +92,4 @@ TEST(named_test, ManyPartiesWithNamesLeaveTheFilterOfObjectsAsItWas) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::named_test

@@ -6,7 +6,7 @@
 
 #include "sluice/sync/semaphore.hpp"
 
-namespace sluice {
+namespace sluice::on_done_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -43,4 +43,4 @@ TEST(OnDone, TellsThatTheDeadlinePassedAndTookNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::on_done_test

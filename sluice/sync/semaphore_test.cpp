@@ -11,7 +11,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/waiting_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::semaphore_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,4 +192,4 @@ TEST(semaphore_DeathTest, DestroyingItWithWaitersIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::semaphore_test

@@ -12,7 +12,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/sync/testing/lock_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::shared_mutex_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -424,4 +424,4 @@ TEST_F(shared_mutex_DeathTest, DestroyingItWhileReadIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::shared_mutex_test

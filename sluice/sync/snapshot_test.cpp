@@ -17,6 +17,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
+namespace snapshot_test {
 namespace {
 
 using sluice::snapshot;
@@ -379,3 +380,4 @@ TEST(SnapshotDeathTest, PublishingFromInsideAnUpdateIsRefused) {
 }
 
 }  // namespace
+}  // namespace snapshot_test

@@ -4,7 +4,7 @@
 
 #include "sluice/sync/testing/lock_suite.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::spin_lock_test {
 namespace {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(spin_lock, lock_suite, spin_lock);
@@ -48,4 +48,4 @@ TEST(spin_lock_DeathTest, UnlockingWhatNobodyHoldsIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::spin_lock_test

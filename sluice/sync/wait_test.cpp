@@ -15,7 +15,7 @@
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::wait_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -304,4 +304,4 @@ TEST(wait_test, ThreadsAreWokenBeforeACoroutineRunsOnTheWakersThread) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::wait_test

@@ -10,7 +10,7 @@
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::waiter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -291,4 +291,4 @@ TEST(sleep_observer_test, BelongsToOneThreadAndIsGivenBack) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::waiter_test

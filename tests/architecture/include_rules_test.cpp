@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace sluice::architecture {
+namespace sluice::architecture::include_rules_test {
 namespace {
 
 constexpr std::string_view three_layers =
@@ -207,4 +207,4 @@ TEST(IncludeRules, KnowALibraryWhoseHeaderHasNoFolder) {
 }
 
 }  // namespace
-}  // namespace sluice::architecture
+}  // namespace sluice::architecture::include_rules_test

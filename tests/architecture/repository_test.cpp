@@ -7,7 +7,7 @@
 #include "tests/architecture/source_tree.hpp"
 #include "tests/architecture/tidy_rules.hpp"
 
-namespace sluice::architecture {
+namespace sluice::architecture::repository_test {
 namespace {
 
 const source_tree& tree() {
@@ -70,4 +70,4 @@ TEST(Repository, HasNoTestThatSleeps) {
 }
 
 }  // namespace
-}  // namespace sluice::architecture
+}  // namespace sluice::architecture::repository_test

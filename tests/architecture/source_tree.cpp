@@ -45,10 +45,6 @@ bool contains_folder(std::string_view path, std::string_view folder) {
          path.find(inside) != std::string_view::npos;
 }
 
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 // Walks over C++ text once, copying code and blanking the rest.
 class code_copier {
  public:
@@ -160,6 +156,10 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 
 std::string code_of(std::string_view text) {
   return code_copier(text).run();
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
 bool is_cpp(std::string_view path) {

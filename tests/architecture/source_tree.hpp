@@ -38,6 +38,8 @@ std::vector<std::string_view> lines_of(std::string_view text);
 // and character literals, replaced by spaces: what is left is code.
 std::string code_of(std::string_view text);
 
+bool is_word(char c);  // part of an identifier
+
 bool is_cpp(std::string_view path);     // a header or a source
 bool is_header(std::string_view path);  // .hpp
 bool is_test(std::string_view path);    // *_test.cpp, or in a folder testing/ or tests/

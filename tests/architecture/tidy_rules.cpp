@@ -28,10 +28,6 @@ std::size_t columns(std::string_view line) {
       line, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 // Finds `name` where it stands as a word. A name that ends in * stands for all that begin so.
 bool has_word(std::string_view line, std::string_view name) {
   const bool is_stem = name.ends_with('*');

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::architecture {
+namespace sluice::architecture::tidy_rules_test {
 namespace {
 
 std::string verdict(findings (*rule)(const source_tree&), std::string path, std::string text) {
@@ -148,4 +148,4 @@ TEST(TidySleep, ObjectsToATestThatSleeps) {
 }
 
 }  // namespace
-}  // namespace sluice::architecture
+}  // namespace sluice::architecture::tidy_rules_test

@@ -14,7 +14,7 @@
 #include "jobs/client/client.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::clients_test {
 namespace {
 
 using cli::testing::ended;
@@ -143,4 +143,4 @@ TEST(Clients, FaktoryWorkerGoesQuietAndEndsWhenItIsTold) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::clients_test

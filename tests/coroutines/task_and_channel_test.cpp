@@ -17,7 +17,7 @@
 #include "sluice/future/this_task.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::task_and_channel_test {
 namespace {
 
 template <class Pool>
@@ -221,4 +221,4 @@ TYPED_TEST(task_and_channel, PingPongEndsWhenBothAreCancelled) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::task_and_channel_test

@@ -11,7 +11,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "tests/crash/power_cycle.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::disk_fault_test {
 namespace {
 
 using jobs::testing::failed_sync;
@@ -200,4 +200,4 @@ TEST(disk_fault_test, ADamagedFileIsRefusedAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::disk_fault_test

@@ -17,7 +17,7 @@
 #include "tests/crash/http_client.hpp"
 #include "tests/crash/load.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::full_disk_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -194,4 +194,4 @@ TEST_F(full_disk_test, ShortWritesAreCompleted) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::full_disk_test

@@ -7,7 +7,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "tests/crash/kill_cycle.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::kill_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,4 +51,4 @@ TEST(kill_test, NothingAcknowledgedIsLostWhenItIsKilledWhileItShutsDown) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::kill_test

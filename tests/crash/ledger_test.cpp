@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice::crash {
+namespace sluice::crash::ledger_test {
 namespace {
 
 class ledger_test : public ::testing::Test {
@@ -519,4 +519,4 @@ TEST_F(ledger_test, FindingsAreLimitedAndCountsAreNot) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::ledger_test

@@ -12,7 +12,7 @@
 #include "jobs/store/memory/memory_store.hpp"
 #include "tests/crash/engine_client.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::load_test {
 namespace {
 
 TEST(load_test, KeepsAServerBusyInEveryWayAndDrainsIt) {
@@ -76,4 +76,4 @@ TEST(load_test, LetsLeasesRunOutCallsJobsOffAndTriesTheDeadAgain) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::load_test

@@ -14,7 +14,7 @@
 #include "sluice/sync/guarded.hpp"
 #include "tests/crash/power_cycle.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::power_cut_test {
 namespace {
 
 void print(const power_cycle_result& all) {
@@ -155,4 +155,4 @@ TEST(power_cut_test, TheFileStaysWholeHoweverSeldomItIsSynced) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::power_cut_test

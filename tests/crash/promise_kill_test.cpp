@@ -27,7 +27,7 @@
 #include "sluice/sync/guarded.hpp"
 #include "tests/crash/kill_cycle.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::promise_kill_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -386,4 +386,4 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::promise_kill_test

@@ -8,7 +8,7 @@
 #include "tests/crash/kill_cycle.hpp"
 #include "tests/crash/wire_clients.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::protocol_kill_test {
 namespace {
 
 // Neither has results, and beanstalk's no unique keys.
@@ -61,4 +61,4 @@ TEST(protocol_kill_test, NothingThatFaktoryAcknowledgedIsLost) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::protocol_kill_test

@@ -14,7 +14,7 @@
 #include "sluice/sync/guarded.hpp"
 #include "tests/crash/power_cycle.hpp"
 
-namespace sluice::crash {
+namespace sluice::crash::sync_order_test {
 namespace {
 
 using jobs::testing::disk_event;
@@ -147,4 +147,4 @@ TEST(sync_order_test, NoAckFailureOrCancelIsAnsweredBeforeItIsSynced) {
 }
 
 }  // namespace
-}  // namespace sluice::crash
+}  // namespace sluice::crash::sync_order_test

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-namespace sluice::documents {
+namespace sluice::documents::documents_test {
 namespace {
 
 const source_tree& repository() {
@@ -122,4 +122,4 @@ TEST(NamedTest, IsNotAskedForByOtherTables) {
 }
 
 }  // namespace
-}  // namespace sluice::documents
+}  // namespace sluice::documents::documents_test

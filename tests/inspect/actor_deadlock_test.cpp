@@ -19,7 +19,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "tests/inspect/acting.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::actor_deadlock_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -528,4 +528,4 @@ TEST(actor_lock_order_test, AnInversionNamesTheActor) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::actor_deadlock_test

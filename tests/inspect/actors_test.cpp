@@ -14,7 +14,7 @@
 #include "sluice/sync/semaphore.hpp"
 #include "tests/inspect/acting.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::actors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -356,4 +356,4 @@ TEST_F(actors_test, AnEndIsAWaitForTheActor) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::actors_test

@@ -35,7 +35,7 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "tests/inspect/listing.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::every_awaited_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -213,4 +213,4 @@ TEST_F(every_awaited_test, OfActors) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::every_awaited_test

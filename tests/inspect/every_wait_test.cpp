@@ -48,7 +48,7 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "tests/inspect/listing.hpp"
 
-namespace sluice::testing {
+namespace sluice::testing::every_wait_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -436,4 +436,4 @@ TEST_F(every_wait_test, ForTokensEndsByItselfUnlessThereAreNone) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::every_wait_test

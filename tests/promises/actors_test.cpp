@@ -14,7 +14,7 @@
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/latch.hpp"
 
-namespace sluice::promises {
+namespace sluice::promises::actors_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -65,4 +65,4 @@ TEST(actors_test, AnIdleMillionCostsNoCpu) {
 }
 
 }  // namespace
-}  // namespace sluice::promises
+}  // namespace sluice::promises::actors_test

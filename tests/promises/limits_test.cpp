@@ -19,7 +19,7 @@
 #include "sluice/sync/event.hpp"
 #include "tests/promises/measured_server.hpp"
 
-namespace sluice::promises {
+namespace sluice::promises::limits_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -218,4 +218,4 @@ TEST(promises_test, AMillionKeysCostNoScan) {
 }
 
 }  // namespace
-}  // namespace sluice::promises
+}  // namespace sluice::promises::limits_test

@@ -21,7 +21,7 @@
 #include "sluice/sync/event.hpp"
 #include "tests/promises/measured_server.hpp"
 
-namespace sluice::promises {
+namespace sluice::promises::promises_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -158,4 +158,4 @@ TEST(promises_test, WaitingWorkersCostAnIdleServerNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::promises
+}  // namespace sluice::promises::promises_test

@@ -24,7 +24,7 @@
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/snapshot.hpp"
 
-namespace sluice {
+namespace sluice::seam_atomic_test {
 namespace {
 
 // How often the seam's atomic was used meanwhile.
@@ -100,4 +100,4 @@ TEST(SeamAtomic, CarriesThreadsThatWaitForEachOther) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::seam_atomic_test

@@ -70,9 +70,9 @@ unix_time now() {
   return jobs::real_time().now();
 }
 
-class player {
+class day_player {
  public:
-  player(const day_plan& plan, event_log& log, remains<day>& out)
+  day_player(const day_plan& plan, event_log& log, remains<day>& out)
       : plan_(plan),
         chance_(plan.seed),
         disk_(plan.seed + 1, {.slow = 50}, log),
@@ -442,7 +442,7 @@ class player {
 }  // namespace
 
 day run(const day_plan& plan) {
-  auto [made, said] = play<player, day>(
+  auto [made, said] = play<day_player, day>(
       plan, {.name = "day", .memory = sim::memory_order_model::strong, .steps_max = 2'000'000'000});
   made.broken += said;
   return std::move(made);

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace sluice::sim_jobs {
+namespace sluice::sim_jobs::day_test {
 namespace {
 
 TEST(day_test, NothingIsLostAndEverythingHappensWhenItIsDue) {
@@ -49,4 +49,4 @@ TEST(day_test, WhatHappensTooLateOrTooEarlyIsFound) {
 }
 
 }  // namespace
-}  // namespace sluice::sim_jobs
+}  // namespace sluice::sim_jobs::day_test

@@ -15,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class player {
+class history_player {
  public:
-  player(const history_plan& plan, event_log& log, remains<history>& out)
+  history_player(const history_plan& plan, event_log& log, remains<history>& out)
       : lives_(plan.seed, log), log_(log), out_(out) {
     lives_.disk().misbehave({.eats = plan.eats, .revives = plan.revives});
   }
@@ -86,7 +86,7 @@ class player {
 }  // namespace
 
 history run(const history_plan& plan) {
-  auto [made, said] = play<player, history>(plan, {.name = "history", .steps_max = 20'000'000});
+  auto [made, said] = play<history_player, history>(plan, {.name = "history", .steps_max = 20'000'000});
   if (!said.empty()) made.found.findings.push_back(said);
   if (!said.empty() && made.found.ok()) made.broken += said;
   return std::move(made);

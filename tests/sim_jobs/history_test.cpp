@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::sim_jobs {
+namespace sluice::sim_jobs::history_test {
 namespace {
 
 TEST(history_test, TheSameSeedGivesTheSameHistory) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const history once = run({.seed = seed});
-    const history again = run({.seed = seed});
+    const history once = run(history_plan{.seed = seed});
+    const history again = run(history_plan{.seed = seed});
     EXPECT_TRUE(once.ok()) << once.to_string() << once.broken;
     EXPECT_GT(once.events, 50U);
     EXPECT_EQ(once.hash, again.hash) << "seed " << seed;
@@ -21,22 +21,22 @@ TEST(history_test, TheSameSeedGivesTheSameHistory) {
 }
 
 TEST(history_test, AnotherSeedGivesAnotherHistory) {
-  EXPECT_NE(run({.seed = 1}).hash, run({.seed = 2}).hash);
+  EXPECT_NE(run(history_plan{.seed = 1}).hash, run(history_plan{.seed = 2}).hash);
 }
 
 TEST(history_test, AJobThatADiskEatsIsFoundToBeLost) {
   history all;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) all.add(run({.seed = seed, .eats = 1}));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) all.add(run(history_plan{.seed = seed, .eats = 1}));
   EXPECT_GT(all.found.lost, 0U);
   EXPECT_EQ(all.found.revived, 0U);
 }
 
 TEST(history_test, AJobThatComesBackAfterItsEndIsFound) {
   history all;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) all.add(run({.seed = seed, .revives = 1}));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) all.add(run(history_plan{.seed = seed, .revives = 1}));
   EXPECT_GT(all.found.revived, 0U);
   EXPECT_EQ(all.found.lost, 0U);
 }
 
 }  // namespace
-}  // namespace sluice::sim_jobs
+}  // namespace sluice::sim_jobs::history_test

@@ -51,9 +51,9 @@ struct known_batch {
   std::map<std::string, known> jobs;  // its steps and callbacks, by kind
 };
 
-class player {
+class workflow_player {
  public:
-  player(const workflow_plan& plan, event_log& log, remains<workflow>& out)
+  workflow_player(const workflow_plan& plan, event_log& log, remains<workflow>& out)
       : lives_(plan.seed, log), log_(log), out_(out) {
     lives_.disk().misbehave(plan.crimes);
   }
@@ -312,7 +312,7 @@ class player {
 }  // namespace
 
 workflow run(const workflow_plan& plan) {
-  auto [made, said] = play<player, workflow>(plan, {.name = "workflow", .steps_max = 20'000'000});
+  auto [made, said] = play<workflow_player, workflow>(plan, {.name = "workflow", .steps_max = 20'000'000});
   made.broken += said;
   return std::move(made);
 }

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace sluice::sim_jobs {
+namespace sluice::sim_jobs::workflow_test {
 namespace {
 
 TEST(workflow_test, JobsThatWaitForOneAnotherKeepTheirOrderAndLoseNothing) {
@@ -41,4 +41,4 @@ TEST(workflow_test, ADiskThatEatsJobsIsFound) {
 }
 
 }  // namespace
-}  // namespace sluice::sim_jobs
+}  // namespace sluice::sim_jobs::workflow_test

@@ -11,7 +11,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "tests/wire/served_engine.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::client_and_server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -237,4 +237,4 @@ TEST(ClientAndServer, ManyThreadsShareOneClient) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::client_and_server_test

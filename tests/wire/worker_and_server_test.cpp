@@ -14,7 +14,7 @@
 #include "sluice/sync/testing/cpu_time.hpp"
 #include "tests/wire/served_engine.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::worker_and_server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST(WorkerAndServer, LeavesNoLeaseBehindWhenItStops) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::worker_and_server_test

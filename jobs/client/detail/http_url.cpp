@@ -4,12 +4,10 @@
 #include <charconv>
 #include <utility>
 
+#include "jobs/model/digit.hpp"
+
 namespace sluice::jobs::detail {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool is_unreserved(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

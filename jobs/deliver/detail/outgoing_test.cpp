@@ -13,7 +13,7 @@
 #include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs::detail {
+namespace sluice::jobs::detail::outgoing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -381,4 +381,4 @@ TEST_F(outgoing_tls_test, NamesAFileOfAuthoritiesThatIsNone) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::detail
+}  // namespace sluice::jobs::detail::outgoing_test

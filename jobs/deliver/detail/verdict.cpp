@@ -94,9 +94,8 @@ std::optional<milliseconds> parse_retry_after(std::string_view text, unix_time n
 }
 
 verdict judge(outgoing_end end, const web_url& to, unix_time now) {
-  using fault = outgoing_end::fault;
-  if (end.what == fault::cancelled) return {.word = give_back{}};
-  if (end.what != fault::none) {
+  if (end.what == outgoing_end::fault::cancelled) return {.word = give_back{}};
+  if (end.what != outgoing_end::fault::none) {
     return {.word = failure{.type = std::string(to_string(end.what)),
                             .message = to.shown() + ": " + end.message},
             .is = verdict::receiver::fails};

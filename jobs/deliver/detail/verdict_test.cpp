@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::detail {
+namespace sluice::jobs::detail::verdict_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -79,4 +79,4 @@ TEST(verdict_test, OnlyWhatSaysItIsJsonIsAResult) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::detail
+}  // namespace sluice::jobs::detail::verdict_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::detail {
+namespace sluice::jobs::detail::window_test {
 namespace {
 
 constexpr window::bounds roomy{.jobs = 100, .bytes = 1 << 20};
@@ -137,4 +137,4 @@ TEST(Window, HoldsEachJobOnce) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::detail
+}  // namespace sluice::jobs::detail::window_test

@@ -12,7 +12,7 @@ using boost::asio::ip::tcp;
 using boost_error = boost::system::error_code;
 namespace beast_http = boost::beast::http;
 
-constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view status_100 = "HTTP/1.1 100 Continue\r\n\r\n";
 // An answer that was once this large does not keep its memory.
 constexpr std::size_t buffer_bytes_kept = std::size_t{64} << 10;
 // What of a body every connection may hold; beyond it is the server's budget.
@@ -381,7 +381,7 @@ void connection::begin_request() {
         {error_code::too_large, "the body is longer than " + std::to_string(bytes_max) + " bytes"},
         413);
   }
-  if (head.expects_continue && !parser_->is_done()) at(number_).bytes = go_on;
+  if (head.expects_continue && !parser_->is_done()) at(number_).bytes = status_100;
 }
 
 // Who asks, and whether they may; in which queues is for the handler to know.

@@ -9,7 +9,7 @@
 #include "jobs/http/detail/router.hpp"
 #include "jobs/json/codec.hpp"
 
-namespace sluice::jobs::http {
+namespace sluice::jobs::http::request_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -141,4 +141,4 @@ TEST(Dates, AreThoseOfHttp) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::http
+}  // namespace sluice::jobs::http::request_test

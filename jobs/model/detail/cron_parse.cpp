@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "jobs/model/digit.hpp"
+
 namespace sluice::jobs::detail {
 namespace {
 
@@ -53,10 +55,6 @@ struct piece {
 
 bool is_space(char c) {
   return c == ' ' || c == '\t';
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 std::string lower(std::string_view text) {

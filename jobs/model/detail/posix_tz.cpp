@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jobs/model/digit.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::detail {
@@ -13,10 +14,6 @@ using std::chrono::sys_days;
 using std::chrono::year;
 
 constexpr std::size_t text_bytes_max = 256;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

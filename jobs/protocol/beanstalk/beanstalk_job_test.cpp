@@ -1,7 +1,7 @@
 // What can be done to one job or one tube: delete, release, bury, kick, peek, pause.
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::beanstalk_job_test {
 namespace {
 
 using beanstalk_job_test = testing::beanstalk_words;
@@ -288,4 +288,4 @@ TEST_F(beanstalk_job_test, AWorkerHasLostAJobThatCouldNotBeStored) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::beanstalk_job_test

@@ -1,7 +1,7 @@
 // put, use, and everything that can be wrong with them.
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::beanstalk_put_test {
 namespace {
 
 using beanstalk_put_test = testing::beanstalk_words;
@@ -305,4 +305,4 @@ TEST_F(beanstalk_put_test, JobsInTheServersOwnQueuesAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::beanstalk_put_test

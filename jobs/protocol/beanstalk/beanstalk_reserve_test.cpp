@@ -1,7 +1,7 @@
 // reserve in all its forms, DEADLINE_SOON, and what becomes of reserved jobs.
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::beanstalk_reserve_test {
 namespace {
 
 using beanstalk_reserve_test = testing::beanstalk_words;
@@ -444,4 +444,4 @@ TEST_F(beanstalk_reserve_test, ATubeTooManyToWatchIsOutOfMemory) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::beanstalk_reserve_test

@@ -12,7 +12,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::beanstalk_server_test {
 namespace {
 
 using sluice::testing::eventually;
@@ -239,4 +239,4 @@ TEST_F(beanstalk_server_test, NoJobIsLostOrDoneTwiceUnderLoad) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::beanstalk_server_test

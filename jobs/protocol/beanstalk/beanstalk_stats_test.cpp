@@ -2,7 +2,7 @@
 #include "jobs/protocol/beanstalk/detail/stats.hpp"
 #include "jobs/protocol/beanstalk/testing/beanstalk_words.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::beanstalk_stats_test {
 namespace {
 
 using beanstalk_stats_test = testing::beanstalk_words;
@@ -269,4 +269,4 @@ TEST_F(beanstalk_stats_test, TwoClientsShareTheWork) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::beanstalk_stats_test

@@ -2,7 +2,7 @@
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_fetch_test {
 namespace {
 
 class FaktoryFetch : public faktory_words {};
@@ -294,4 +294,4 @@ TEST_F(FaktoryFetch, MetadataThatOnlyLooksLikeOursIsHandedOnAsItIs) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_fetch_test

@@ -4,7 +4,7 @@
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_hello_test {
 namespace {
 
 class FaktoryHello : public faktory_words {
@@ -246,4 +246,4 @@ TEST_F(FaktoryHello, AWorkerIsShownWithWhatItSaid) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_hello_test

@@ -4,7 +4,7 @@
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_hostile_test {
 namespace {
 
 class FaktoryHostile : public faktory_words {};
@@ -202,4 +202,4 @@ TEST_F(FaktoryHostile, OfNamesAndPatternsThereIsABound) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_hostile_test

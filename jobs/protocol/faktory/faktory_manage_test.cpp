@@ -2,7 +2,7 @@
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_manage_test {
 namespace {
 
 class FaktoryManage : public faktory_words {
@@ -437,4 +437,4 @@ TEST_F(FaktoryManage, APatternIsThatOfRedis) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_manage_test

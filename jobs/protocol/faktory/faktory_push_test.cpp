@@ -2,7 +2,7 @@
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_push_test {
 namespace {
 
 class FaktoryPush : public faktory_words {
@@ -354,4 +354,4 @@ TEST_F(FaktoryPush, WhileItClosesAFetchFindsNothingButNotAtOnce) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_push_test

@@ -14,7 +14,7 @@
 #include "jobs/store/memory/memory_store.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::jobs {
+namespace sluice::jobs::faktory_server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -255,4 +255,4 @@ TEST_F(FaktoryServer, BeforeItStartsItKnowsNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs
+}  // namespace sluice::jobs::faktory_server_test

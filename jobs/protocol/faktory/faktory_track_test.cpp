@@ -2,7 +2,7 @@
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_track_test {
 namespace {
 
 class FaktoryTrack : public faktory_words {
@@ -294,4 +294,4 @@ TEST_F(FaktoryBatch, ItSaysWhatItWants) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_track_test

@@ -2,7 +2,7 @@
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faktory_worker_test {
 namespace {
 
 class FaktoryWorker : public faktory_words {
@@ -452,4 +452,4 @@ TEST_F(FaktoryWorker, WhileItClosesItMayFinishWhatItHas) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faktory_worker_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::faktory {
+namespace sluice::jobs::faktory::tracked_jobs_test {
 namespace {
 
 constexpr unix_time now{1000};
@@ -36,4 +36,4 @@ TEST(TrackedJobs, AJobThatIsTriedAgainHasNotEnded) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::faktory
+}  // namespace sluice::jobs::faktory::tracked_jobs_test

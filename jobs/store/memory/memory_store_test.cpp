@@ -9,7 +9,7 @@
 #include "jobs/store/testing/store_suite.hpp"
 #include "sluice/sync/event.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::memory_store_test {
 namespace {
 
 struct memory_kind {
@@ -96,4 +96,4 @@ TEST(memory_store_death_test, AChangeOfAJobThatIsNotThereIsABrokenContract) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::memory_store_test

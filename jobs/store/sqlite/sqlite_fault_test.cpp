@@ -23,7 +23,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::sqlite_fault_test {
 namespace {
 
 class sqlite_fault_test : public ::testing::Test {
@@ -714,4 +714,4 @@ TEST(sqlite_full_disk_test, SpaceThatDropsLeaveInsideTheFileIsRoom) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::sqlite_fault_test

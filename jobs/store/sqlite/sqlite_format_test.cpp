@@ -12,7 +12,7 @@
 #include "jobs/store/testing/store_words.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::sqlite_format_test {
 namespace {
 
 // As the first version made it.
@@ -214,4 +214,4 @@ TEST(sqlite_format_power_test, APowerCutWhileAFileIsTakenOnLeavesOneFormatOrTheO
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::sqlite_format_test

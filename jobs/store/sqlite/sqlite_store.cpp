@@ -24,6 +24,7 @@ namespace {
 using detail::connection;
 using detail::reset_at_end;
 using detail::statement;
+using detail::unsigned_of;
 using synced_by = detail::write_ahead_log::synced_by;
 
 constexpr std::array<std::pair<sync_mode, std::string_view>, 3> mode_words = {{
@@ -44,10 +45,6 @@ constexpr std::uint64_t bytes_for_a_byte = 2;
 // With less of it, none is spent on a log that is longer than it must be.
 constexpr std::uint64_t room_for_zeros = std::uint64_t{4} << 20;
 constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
-
-std::uint64_t unsigned_of(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
-}
 
 bool has_adds(const batch& b) {
   return std::ranges::any_of(b.changes, [](const change& c) { return c.what == change::op::add; });

@@ -16,7 +16,7 @@
 #include "jobs/store/testing/store_suite.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::sqlite_store_test {
 namespace {
 
 struct sqlite_kind {
@@ -561,4 +561,4 @@ TEST_F(sqlite_store_test, DescribesItselfForPeople) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::sqlite_store_test

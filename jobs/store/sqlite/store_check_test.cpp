@@ -16,7 +16,7 @@
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::store_check_test {
 namespace {
 
 class store_check_test : public ::testing::Test {
@@ -247,4 +247,4 @@ TEST_F(store_check_test, CopiesWhileAServerWritesAreWholeAndSound) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::store_check_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace sluice::detail {
+namespace sluice::detail::find_cycles_test {
 namespace {
 
 using arrows = std::vector<wait_arrow>;
@@ -77,4 +77,4 @@ TEST(find_cycles_test, EveryNodeThatIsInACycleIsInOneThatIsFound) {
 }
 
 }  // namespace
-}  // namespace sluice::detail
+}  // namespace sluice::detail::find_cycles_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::detail {
+namespace sluice::detail::json_text_test {
 namespace {
 
 std::string quoted(std::string_view text) {
@@ -35,4 +35,4 @@ TEST(json_text_test, FieldsHaveCommasBetweenThem) {
 }
 
 }  // namespace
-}  // namespace sluice::detail
+}  // namespace sluice::detail::json_text_test

@@ -17,7 +17,7 @@
 #include "sluice/base/testing/temporary_folder.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
-namespace sluice {
+namespace sluice::keyed_crash_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -119,4 +119,4 @@ TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::keyed_crash_test

@@ -12,7 +12,7 @@
 #include "sluice/actor/testing/actor_store_suite.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
 
-namespace sluice {
+namespace sluice::sqlite_actor_store_test {
 namespace {
 
 using testing::temporary_folder;
@@ -25,11 +25,14 @@ struct in_a_file {
   temporary_folder folder{};
 };
 }  // namespace
+}  // namespace sluice::sqlite_actor_store_test
 
-namespace testing {
+namespace sluice::testing {
+using sqlite_actor_store_test::in_a_file;
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, actor_store_suite, in_a_file);
-}
+}  // namespace sluice::testing
 
+namespace sluice::sqlite_actor_store_test {
 namespace {
 
 class sqlite_actor_store_test : public ::testing::Test {
@@ -196,4 +199,4 @@ TEST_F(sqlite_actor_store_test, AFileThatWasCutOffSaysSo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::sqlite_actor_store_test

@@ -11,7 +11,7 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::detail {
+namespace sluice::detail::intake_test {
 namespace {
 
 using testing::eventually;
@@ -185,4 +185,4 @@ TEST_F(intake_test, APostThatRacesWithRetiringIsNeverLost) {
 }
 
 }  // namespace
-}  // namespace sluice::detail
+}  // namespace sluice::detail::intake_test

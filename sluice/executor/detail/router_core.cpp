@@ -12,7 +12,7 @@
 namespace sluice::detail {
 namespace {
 
-constexpr const char* type = "sluice::router";
+constexpr const char* router_type = "sluice::router";
 
 // The handlers that the calling thread is in, the innermost first.
 struct handling {
@@ -38,7 +38,7 @@ router_core::router_core(options o)
       on_error_(std::move(o.on_error)),
       ended_(*this) {
   const auto require = [&](bool holds, const char* expected) {
-    check_named(holds, type, name_.c_str(), expected);
+    check_named(holds, router_type, name_.c_str(), expected);
   };
   require(capacity_ > 0, "a capacity of at least 1");
   require(per_turn_ > 0, "to handle at least one item a turn");
@@ -53,8 +53,8 @@ router_core::~router_core() {
   cells left;
   {
     const std::lock_guard hold(guard_);
-    check_named(present_ == 0, type, name_.c_str(), "all its workers to be gone before it");
-    check_named(producers_.empty(), type, name_.c_str(), "nobody to wait for room in it");
+    check_named(present_ == 0, router_type, name_.c_str(), "all its workers to be gone before it");
+    check_named(producers_.empty(), router_type, name_.c_str(), "nobody to wait for room in it");
     while (!homeless_.empty()) left.push_back(homeless_.pop_front());
     for (auto* const item : shared_) left.push_back(*item);
     shared_.clear();
@@ -73,7 +73,7 @@ router_core::aftermath::~aftermath() {
 
 void router_core::check_outside() const noexcept {
   for (const handling* at = handling::top; at != nullptr; at = at->below) {
-    check_named(&at->core != this, type, name_.c_str(),
+    check_named(&at->core != this, router_type, name_.c_str(),
                 "not to be waited for in one of its handlers, which would wait for itself");
   }
 }
@@ -395,7 +395,7 @@ bool router_core::kick(member& m, aftermath& after) noexcept {
   auto* const loop = claim_front<next_node>(m.waiting_);
   if (loop == nullptr) return false;
   const bool begun = begin(m, loop->item, after);
-  check(begun, type, "something to begin for a worker that was called");
+  check(begun, router_type, "something to begin for a worker that was called");
   after.wakes.add(*loop->who);
   return true;
 }
@@ -428,7 +428,7 @@ bool router_core::next_op::take(aftermath& after) noexcept {
 bool router_core::next_op::attempt() noexcept {
   aftermath after(member_.core_);
   const std::lock_guard hold(member_.core_.guard_);
-  check_named(member_.on_ == nullptr, type, member_.core_.name_.c_str(),
+  check_named(member_.on_ == nullptr, router_type, member_.core_.name_.c_str(),
               "a worker with a handler not to be asked for its next item");
   return take(after);
 }
@@ -437,7 +437,7 @@ enlisted router_core::next_op::enlist(waiter& who) noexcept {
   aftermath after(member_.core_);
   const std::lock_guard hold(member_.core_.guard_);
   if (take(after)) return enlisted::finished;
-  check_named(member_.waiting_.empty(), type, member_.core_.name_.c_str(),
+  check_named(member_.waiting_.empty(), router_type, member_.core_.name_.c_str(),
               "one at a time to ask a worker for its next item");
   return sluice::join(member_.waiting_, node_, who);
 }
@@ -546,7 +546,7 @@ void router_core::hold_key(member& m) noexcept {
 
 void router_core::leave(member& m) {
   for (const handling* at = handling::top; at != nullptr; at = at->below) {
-    check_named(!m.has_handler() || &at->core != this, type, name_.c_str(),
+    check_named(!m.has_handler() || &at->core != this, router_type, name_.c_str(),
                 "a worker not to leave in a handler, where it could wait for itself");
   }
   {

@@ -12,7 +12,7 @@
 
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::detail {
+namespace sluice::detail::steal_deque_test {
 namespace {
 
 struct item {
@@ -153,4 +153,4 @@ TEST(StealDequeStressTest, EveryItemComesOutExactlyOnce) {
 }
 
 }  // namespace
-}  // namespace sluice::detail
+}  // namespace sluice::detail::steal_deque_test

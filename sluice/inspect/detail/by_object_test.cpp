@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace sluice::testing {
+namespace sluice::testing::by_object_test {
 namespace {
 
 struct entry {
@@ -47,4 +47,4 @@ TEST(by_object_test, OfOneThatIsNotThereIsNothing) {
 }
 
 }  // namespace
-}  // namespace sluice::testing
+}  // namespace sluice::testing::by_object_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace sluice::jobs::beanstalk {
+namespace sluice::jobs::beanstalk::command_test {
 namespace {
 
 using fault = command::fault;
@@ -126,4 +126,4 @@ TEST(command_test, TooFewAndTooManyWordsAreBadFormat) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::beanstalk
+}  // namespace sluice::jobs::beanstalk::command_test

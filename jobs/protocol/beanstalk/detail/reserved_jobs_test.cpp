@@ -6,7 +6,7 @@
 
 #include "sluice/base/random.hpp"
 
-namespace sluice::jobs::beanstalk {
+namespace sluice::jobs::beanstalk::reserved_jobs_test {
 namespace {
 
 reserved_job made(job_id id, std::int64_t until = 1000) {
@@ -87,4 +87,4 @@ TEST(reserved_jobs_test, ItDoesAsAMapDoes) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::beanstalk
+}  // namespace sluice::jobs::beanstalk::reserved_jobs_test

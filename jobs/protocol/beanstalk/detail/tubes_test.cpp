@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::beanstalk {
+namespace sluice::jobs::beanstalk::tubes_test {
 namespace {
 
 TEST(tubes_test, ATubeIsOneForAll) {
@@ -52,4 +52,4 @@ TEST(tubes_test, OfJobsTheNewestAreRemembered) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::beanstalk
+}  // namespace sluice::jobs::beanstalk::tubes_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::jobs::faktory {
+namespace sluice::jobs::faktory::faktory_job_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -97,4 +97,4 @@ TEST(FaktoryJob, ANameMayNeedEscapes) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::faktory
+}  // namespace sluice::jobs::faktory::faktory_job_test

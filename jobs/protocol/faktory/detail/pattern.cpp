@@ -5,7 +5,7 @@
 namespace sluice::jobs::faktory {
 namespace {
 
-constexpr std::size_t bytes = 256;  // that there are
+constexpr std::size_t byte_values = 256;
 
 // Takes a set such as [a-z] from the front of a pattern whose '[' is gone; whether it has `c`.
 bool set_has(std::string_view& pattern, char c) {
@@ -45,7 +45,7 @@ bool takes(std::string_view& pattern, char c) {
 pattern::pattern(std::string_view text) {
   words_ = text.size() / 64 + 1;  // no element is shorter than a byte
   stays_.resize(words_);
-  takes_.resize(bytes * words_);
+  takes_.resize(byte_values * words_);
   const auto set = [](std::uint64_t* of, std::size_t bit) {
     of[bit / 64] |= std::uint64_t{1} << (bit % 64);
   };
@@ -57,7 +57,7 @@ pattern::pattern(std::string_view text) {
     }
     ++last_;
     std::string_view behind = text;
-    for (std::size_t byte = 0; byte < bytes; ++byte) {
+    for (std::size_t byte = 0; byte < byte_values; ++byte) {
       behind = text;
       if (takes(behind, static_cast<char>(byte))) set(&takes_[byte * words_], last_);
     }

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-namespace sluice::jobs::faktory {
+namespace sluice::jobs::faktory::workers_test {
 namespace {
 
 class FaktoryWorkers : public ::testing::Test {
@@ -113,4 +113,4 @@ TEST_F(FaktoryWorkers, OfManyThatRanOutFewAreKept) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::faktory
+}  // namespace sluice::jobs::faktory::workers_test

@@ -6,11 +6,6 @@
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::detail {
-namespace {
-
-constexpr const char* object = "sluice::jobs::memory_store";
-
-}  // namespace
 
 bool memory_state::enter_line(line_number line, std::uint32_t slots, bool& is_active) {
   line_counts& now = lines_[line];
@@ -21,9 +16,9 @@ bool memory_state::enter_line(line_number line, std::uint32_t slots, bool& is_ac
 
 bool memory_state::leave_line(line_number line, bool was_active, line_counts& left) {
   const auto at = lines_.find(line);
-  check(at != lines_.end(), object, "a line that the job is in");
+  check(at != lines_.end(), memory_store_object, "a line that the job is in");
   std::uint32_t& of = was_active ? at->second.active : at->second.waiting;
-  check(of > 0, object, "a line that the job is in");
+  check(of > 0, memory_store_object, "a line that the job is in");
   --of;
   left = at->second;
   if (left.active == 0 && left.waiting == 0) lines_.erase(at);
@@ -32,7 +27,7 @@ bool memory_state::leave_line(line_number line, bool was_active, line_counts& le
 
 bool memory_state::move_up(line_number line) {
   line_counts& now = lines_[line];
-  check(now.waiting > 0, object, "a line in which one waits");
+  check(now.waiting > 0, memory_store_object, "a line in which one waits");
   --now.waiting;
   ++now.active;
   return true;

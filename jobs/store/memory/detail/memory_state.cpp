@@ -10,8 +10,6 @@
 namespace sluice::jobs::detail {
 namespace {
 
-constexpr const char* object = "sluice::jobs::memory_store";
-
 position position_of(const job& j) {
   return {j.spec.priority, j.turn};
 }
@@ -47,7 +45,7 @@ job moved_from(const job& was, const change::moved& how) {
 
 memory_state::kept_queue& memory_state::queue_of(queue_number number) {
   const auto at = queues_.find(number);
-  check(at != queues_.end(), object, "a queue that was set before it was used");
+  check(at != queues_.end(), memory_store_object, "a queue that was set before it was used");
   return at->second;
 }
 
@@ -55,7 +53,7 @@ memory_state::kept_job& memory_state::job_of(const change& c) {
   const auto at = jobs_.find(c.id);
   check(at != jobs_.end() && at->second.queue == c.queue &&
             (at->second.it->state == c.from || was_released(*at->second.it, c)),
-        object, "a job that is there, in the queue and the state that the change says");
+        memory_store_object, "a job that is there, in the queue and the state that the change says");
   return at->second;
 }
 
@@ -63,7 +61,7 @@ void memory_state::enlist(const kept_job& k) {
   const job& j = *k.it;
   if (j.state == job_state::ready) {
     const bool is_new = queue_of(k.queue).ready.emplace(position_of(j), j.id).second;
-    check(is_new, object, "a turn of its own for every ready job of a priority");
+    check(is_new, memory_store_object, "a turn of its own for every ready job of a priority");
   }
   if (gates::waits_in_line(j)) in_line_.emplace(line_of(k.queue, j.spec.key), j.turn, j.id);
   if (j.due_at != unix_time{}) due_.emplace(j.due_at, j.id);
@@ -145,13 +143,13 @@ std::size_t memory_state::add_group(const batch& b, std::size_t first,
   for (std::size_t i = first; found->empty() && i < end; ++i) {
     const change& c = b.changes[i];
     const bool added = c.what == change::op::add_batch ? gates_.add_batch(*c.batch) : add(i, c);
-    check(added, object, "rows that are in memory");
+    check(added, memory_store_object, "rows that are in memory");
   }
   return end;
 }
 
 bool memory_state::add(std::size_t cause, const change& c) {
-  check(c.it->id != 0, object, "a job with an id");
+  check(c.it->id != 0, memory_store_object, "a job with an id");
   job_ptr it = c.it;
   if (gates::concern(it->spec)) {
     admission how;
@@ -163,7 +161,7 @@ bool memory_state::add(std::size_t cause, const change& c) {
     it = std::make_shared<const job>(std::move(admitted));
   }
   const auto [at, is_new] = jobs_.try_emplace(it->id, kept_job{it, c.queue});
-  check(is_new, object, "an id that was never used");
+  check(is_new, memory_store_object, "an id that was never used");
   enlist(at->second);
   count(c.queue, std::nullopt, it->state, weight_of(it->spec));
   take_key(c);
@@ -171,7 +169,7 @@ bool memory_state::add(std::size_t cause, const change& c) {
 }
 
 bool memory_state::move(std::size_t cause, const change& c) {
-  check(c.how != nullptr, object, "a move that says how");
+  check(c.how != nullptr, memory_store_object, "a move that says how");
   kept_job& kept = job_of(c);
   const job_ptr was = kept.it;
   const job_state from = was->state;
@@ -193,7 +191,7 @@ bool memory_state::move(std::size_t cause, const change& c) {
   enlist(kept);
   count(c.queue, from, kept.it->state, c.weight);
   if (c.how->free_key) {
-    check(c.it != nullptr, object, "the job whose key is to be freed");
+    check(c.it != nullptr, memory_store_object, "the job whose key is to be freed");
     free_key(c.queue, *c.it);
   }
   if (has_ended(from) || !has_ended(c.to)) return true;
@@ -215,7 +213,7 @@ bool memory_state::drop(std::size_t cause, const change& c) {
 }
 
 void memory_state::add_logs(const change& c) {
-  check(c.logs != nullptr, object, "the lines that are to be added");
+  check(c.logs != nullptr, memory_store_object, "the lines that are to be added");
   if (!jobs_.contains(c.id)) return;
   std::vector<log_line>& lines = logs_[c.id];
   for (const log_line& line : *c.logs) {
@@ -235,7 +233,7 @@ bool memory_state::apply_one(std::size_t cause, const change& c) {
     case change::op::drop:
       return drop(cause, c);
     case change::op::free_key:
-      check(c.it != nullptr, object, "the job whose key is to be freed");
+      check(c.it != nullptr, memory_store_object, "the job whose key is to be freed");
       free_key(c.queue, *c.it);
       return true;
     case change::op::set_queue: {
@@ -264,7 +262,7 @@ bool memory_state::apply_one(std::size_t cause, const change& c) {
       add_logs(c);
       return true;
   }
-  check(false, object, "a change that exists");
+  check(false, memory_store_object, "a change that exists");
   return false;
 }
 
@@ -281,11 +279,11 @@ applied memory_state::apply(const batch& b) {
     if (changes_held_job(b.changes[i]) && !jobs_.contains(b.changes[i].id)) {
       did.conflicts.push_back({i, 0, conflict::reason::skipped});
     } else {
-      check(apply_one(i, b.changes[i]), object, "rows that are in memory");
+      check(apply_one(i, b.changes[i]), memory_store_object, "rows that are in memory");
     }
     ++i;
   }
-  check(gates_.finish(), object, "rows that are in memory");
+  check(gates_.finish(), memory_store_object, "rows that are in memory");
   did.effects = gates_.take_effects();
   ids_up_to_ = std::max(ids_up_to_, b.ids_up_to);
   return did;

@@ -21,6 +21,8 @@
 
 namespace sluice::jobs::detail {
 
+inline constexpr const char* memory_store_object = "sluice::jobs::memory_store";
+
 class memory_state final : private gate_rows {
  public:
   applied apply(const batch& b);

@@ -15,10 +15,6 @@ constexpr const char* object = "sluice::jobs::sqlite_store";
 // can add.
 constexpr std::int64_t expired_keys_at_once = 1000;
 
-std::int64_t signed_of(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
-
 }  // namespace
 
 bool batch_writer::prepare(connection& on) {

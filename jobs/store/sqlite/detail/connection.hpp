@@ -16,6 +16,14 @@
 
 namespace sluice::jobs::detail {
 
+// SQLite has no unsigned numbers: a column holds the same bits.
+constexpr std::int64_t signed_of(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value);
+}
+constexpr std::uint64_t unsigned_of(std::int64_t value) noexcept {
+  return static_cast<std::uint64_t>(value);
+}
+
 class connection {
  public:
   struct how {

@@ -4,18 +4,6 @@
 #include <utility>
 
 namespace sluice::jobs::detail {
-namespace {
-
-std::int64_t signed_of(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
-
-std::uint64_t unsigned_of(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
-}
-
-}  // namespace
-
 bool gate_tables::prepare(connection& on) {
   on_ = &on;
   return names_.prepare(on) && prepare_lines(on) && prepare_rows(on) && load_queues(on) &&

@@ -72,10 +72,6 @@ unique_until until_from(std::string_view word) {
   return unique_until::done;
 }
 
-std::int64_t signed_of(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
-
 // Binds columns to parameters that count on from `after`; what is as by default is NULL.
 class row_binder {
  public:

@@ -6,7 +6,7 @@
 
 #include "sluice/sync/testing/stress.hpp"
 
-namespace sluice::jobs::detail {
+namespace sluice::jobs::detail::line_book_test {
 namespace {
 
 TEST(line_book, ALineInWhichNobodyIsIsForgotten) {
@@ -66,4 +66,4 @@ TEST(line_book, AgreesWithAMapAlsoWhenChangesAreUndone) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::detail
+}  // namespace sluice::jobs::detail::line_book_test

@@ -37,14 +37,6 @@ constexpr const char* cron_columns =
     "queue_name";
 constexpr int cron_columns_count = 11;
 
-std::int64_t signed_of(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
-
-std::uint64_t unsigned_of(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
-}
-
 overflow overflow_from(std::string_view word) {
   for (const overflow o : {overflow::block, overflow::reject, overflow::drop_newest,
                            overflow::drop_oldest, overflow::latest}) {

@@ -15,11 +15,11 @@ std::size_t disk_file::read(void* to, std::size_t count, std::uint64_t offset) c
 void disk_file::write(std::string_view bytes, std::uint64_t offset) {
   if (bytes.empty()) return;
   const auto end = offset + bytes.size();
-  const auto start = std::min<std::uint64_t>(offset, seen_.size());  // a gap is filled with zeros
+  const auto begin = std::min<std::uint64_t>(offset, seen_.size());  // a gap is filled with zeros
   if (seen_.size() < end) seen_.resize(end);
   std::memcpy(seen_.data() + offset, bytes.data(), bytes.size());
 
-  const auto first = start / sector_bytes;
+  const auto first = begin / sector_bytes;
   const auto from = first * sector_bytes;
   const auto whole = (sectors_of(end) - first) * sector_bytes;
   operation made{first, seen_.substr(from, whole), seen_.size(), 0};

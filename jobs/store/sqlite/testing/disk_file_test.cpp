@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::disk_file_test {
 namespace {
 
 using cut = disk_file::cut;
@@ -164,4 +164,4 @@ TEST(disk_file_test, TheSameSeedGivesTheSameCut) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::disk_file_test

@@ -13,7 +13,7 @@
 #include "sluice/base/random.hpp"
 #include "sluice/base/seam.hpp"
 
-namespace sluice::jobs::testing {
+namespace sluice::jobs::testing::faulty_disk_test {
 namespace {
 
 struct setting {
@@ -363,4 +363,4 @@ TEST(faulty_disk_test, MustNotBeDestroyedWithOpenFiles) {
 }
 
 }  // namespace
-}  // namespace sluice::jobs::testing
+}  // namespace sluice::jobs::testing::faulty_disk_test
