@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -170,15 +171,10 @@ TEST(freeze_test, DrawsItsDecisionsFromTheSeed) {
 }
 
 TEST(freeze_test, FindsALostWakeUp) {
-  std::string found;
-  for (const std::string seed : {"2", "3", "4", "6", "8", "10", "12"}) {
-    const ended e = freeze({"race", "300"}, {"--seed", seed});
-    if (e.code == 0) continue;
-    EXPECT_EQ(e.code, 1);
-    found = seed;
-    break;
-  }
-  EXPECT_NE(found, "");
+  int seed = 1;
+  while (seed < 20 && freeze({"race", "300"}, {"--seed", std::to_string(seed)}).code == 0) ++seed;
+  EXPECT_LT(seed, 20);
+  std::printf("found under seed %d\n", seed);
 }
 
 // Run by the test below, and without a freezer by themselves.

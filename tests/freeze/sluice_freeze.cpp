@@ -110,6 +110,7 @@ class freezer {
   const counts& made() const { return counts_; }
 
  private:
+  int trace_options() const;
   void on_stop(pid_t tid, int status);
   void on_event(pid_t tid, thread& t, int event);
   void on_interrupt(pid_t tid, thread& t);
@@ -153,9 +154,10 @@ int freezer::start(const sigset_t& waited_for, const sigset_t& inherited) {
                  std::strerror(errno));
     ::_exit(not_started);
   }
-  int wanted = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
-  if (options_.children) wanted |= PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK;
-  const int error = trace(PTRACE_SEIZE, main_, wanted) == 0 ? 0 : errno;
+  // An ignored SIGCHLD does not report stops. The program keeps the inherited action.
+  ::signal(SIGCHLD, SIG_DFL);
+  const int error =
+      trace(PTRACE_SEIZE, main_, trace_options() | PTRACE_O_EXITKILL) == 0 ? 0 : errno;
   if (error == 0) {
     threads_.try_emplace(main_);
     ++counts_.threads;
@@ -165,6 +167,11 @@ int freezer::start(const sigset_t& waited_for, const sigset_t& inherited) {
   ::close(gate[1]);
   if (error != 0) ::waitpid(main_, nullptr, 0);
   return error;
+}
+
+int freezer::trace_options() const {
+  const int with_children = options_.children ? PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK : 0;
+  return PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD | with_children;
 }
 
 int freezer::run() {
@@ -193,12 +200,9 @@ void freezer::on_stop(pid_t tid, int status) {
   const int event = status >> 16;
   if (is_new) {
     ++counts_.threads;
-    // Processes that the program leaves behind outlive the freezer. Their threads inherit this.
-    if (is_process(tid)) {
-      trace(PTRACE_SETOPTIONS, tid,
-            PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
-                PTRACE_O_TRACEVFORK);
-    }
+    // Without PTRACE_O_EXITKILL: processes that the program leaves behind outlive the freezer.
+    // Their threads inherit the options.
+    if (is_process(tid)) trace(PTRACE_SETOPTIONS, tid, trace_options());
     const decision d = plan_.next();
     if (d.at_start && can_freeze()) {
       t.is = state::wanted;
@@ -266,8 +270,8 @@ void freezer::decide(clock::time_point now) {
 }
 
 // A running thread is in the middle of something, so it comes first. A blocked thread is left alone
-// under even seeds: most calls return EINTR after a stop, and a program that then checks again
-// would hide a lost wake-up.
+// under even seeds: epoll_wait and others return EINTR after a stop, and a program that then checks
+// again recovers from a lost wake-up.
 void freezer::interrupt_a_thread() {
   auto at = std::next(threads_.begin(), static_cast<std::ptrdiff_t>(next_.pick % threads_.size()));
   auto chosen = threads_.end();
@@ -444,7 +448,11 @@ int run(char** words) {
   sigset_t waited_for;
   sigset_t inherited;
   ::sigemptyset(&waited_for);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&waited_for, signal);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (signal == SIGCHLD || now.sa_handler != SIG_IGN) ::sigaddset(&waited_for, signal);
+  }
   ::sigprocmask(SIG_BLOCK, &waited_for, &inherited);
 
   freezer f(o);

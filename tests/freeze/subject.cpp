@@ -143,13 +143,16 @@ int lose_a_wake_up(int rounds) {
   std::atomic<bool> is_lost{false};
   for (int n = 0; n < rounds && !is_lost; ++n) {
     ready = 0;
+    std::atomic<bool> has_started{false};
     const std::jthread waiter([&] {
       const timespec limit{2, 0};
+      has_started = true;
       while (ready == 0) {
         const bool is_timeout = futex(word, FUTEX_WAIT, 0, &limit) != 0 && errno == ETIMEDOUT;
         if (is_timeout && ready != 0) is_lost = true;
       }
     });
+    while (!has_started) std::this_thread::yield();
     const auto end = steady_clock::now() + milliseconds(1);
     while (steady_clock::now() < end) {
     }
