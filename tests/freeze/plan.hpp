@@ -36,7 +36,7 @@ class plan {
     const int calls = std::max(0, static_cast<int>(random_() % 12) - 3);
     // 1 ms to the longest. At 300 ms, half of them last up to 2 ms and a tenth 60 ms or more.
     const auto length = micros(std::pow(longest_, std::pow(fraction(), 3)));
-    return {gap, pick, calls, length, random_() % 3 == 0};
+    return {gap, pick, calls, length, random_() % 8 == 0};
   }
 
  private:

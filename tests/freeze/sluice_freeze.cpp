@@ -123,7 +123,7 @@ class freezer {
   std::size_t count(state is) const;
   void freeze(thread& t);
   void thaw(clock::time_point now);
-  void sleep();
+  void wait();
 
   const options& options_;
   plan plan_;
@@ -189,7 +189,7 @@ int freezer::run() {
     const auto now = clock::now();
     thaw(now);
     decide(now);
-    if (tid == 0) sleep();
+    if (tid == 0) wait();
   }
 }
 
@@ -316,7 +316,7 @@ void freezer::thaw(clock::time_point now) {
 }
 
 // Until a thread stops or ends, a freeze ends or the next decision is due.
-void freezer::sleep() {
+void freezer::wait() {
   auto until = threads_.size() > 1 ? next_at_ : clock::time_point::max();
   for (const auto& [tid, t] : threads_) {
     if (t.is == state::frozen) until = std::min(until, t.end);
