@@ -169,7 +169,11 @@ int main(int count, char** words) {
   const int number = count > 2 ? std::atoi(words[2]) : 0;
   if (name == "exit") return number;
   if (name == "raise") return ::raise(number);
-  if (name == "copy") return std::cout << std::cin.rdbuf() ? (std::cerr << "copied\n", 0) : 1;
+  if (name == "copy") {
+    std::cout << std::cin.rdbuf();
+    std::cerr << "copied\n";
+    return std::cout.good() ? 0 : 1;
+  }
   if (name == "freezes") return see_freezes(milliseconds(number), std::atoi(words[3]));
   if (name == "crowds") {
     return see_crowds(static_cast<std::size_t>(number), std::strtoul(words[3], nullptr, 10));
