@@ -15,7 +15,7 @@
 #include "jobs/cli/testing/program.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
-namespace sluice::freezing {
+namespace sluice::freezing::freeze_test {
 namespace {
 
 using jobs::cli::testing::ended;
@@ -234,4 +234,4 @@ TEST(freeze_test, ReportsThatTracingIsNotPermitted) {
 }
 
 }  // namespace
-}  // namespace sluice::freezing
+}  // namespace sluice::freezing::freeze_test
