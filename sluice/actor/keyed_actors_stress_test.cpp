@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +15,9 @@
 #include "sluice/actor/memory_actor_store.hpp"
 #include "sluice/base/block_memory.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/spawn.hpp"
 
@@ -84,9 +85,7 @@ void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t 
 }
 
 TEST(keyed_actors_stress_test, TenThousandKeysOfWhichAHundredAreInMemory) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const std::uint64_t seed = testing::seed(testing::test_name());
   memory_actor_store store;
   work_stealing_pool pool({.threads = 2});
   std::atomic<int> dead{0};
@@ -148,8 +147,7 @@ TEST(keyed_actors_stress_test, CoroutinesAndAThreadTakeTurnsForTheFewPlacesThere
   constexpr std::uint32_t few_keys = 16;
   constexpr std::uint32_t count = 500;
   constexpr std::size_t limit = 3;
-  const std::uint64_t seed = std::random_device()();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const std::uint64_t seed = testing::seed(testing::test_name());
   memory_actor_store store;
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
