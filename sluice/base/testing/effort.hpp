@@ -9,9 +9,9 @@
 //     [  EFFORT  ] kill_test.NothingAcknowledgedIsLost: 20 kills (of 500 with --long)
 //     [   SEED   ] kill_test.NothingAcknowledgedIsLost: SLUICE_SEED=4711
 //
-// SLUICE_LONG=1 (`./test --long`) selects the full counts; 0 is the same as unset. SLUICE_SEED=n
-// repeats the choices of a run. Other values throw std::invalid_argument, which names the
-// variable, the value and what is accepted.
+// SLUICE_LONG=1 (`./test --long`) selects the full counts; 0 and unset select those of CI.
+// SLUICE_SEED=n repeats the choices of a run. Other values throw std::invalid_argument, which names
+// the variable, the value and the accepted range.
 
 #include <charconv>
 #include <cstdint>
