@@ -25,7 +25,7 @@ namespace sluice::crash {
 using jobs::cli::testing::server_program;
 using jobs::cli::testing::temporary_folder;
 
-inline constexpr sluice::testing::effort_counts usual_kills{.ci = 20, .full = 500, .sanitized = 5};
+inline constexpr sluice::testing::effort_counts usual_kills{.ci = 13, .full = 500, .sanitized = 5};
 
 void pass(std::chrono::microseconds time);
 std::chrono::microseconds below(random& chance, std::chrono::microseconds bound);
