@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -33,6 +34,9 @@ int open_to_write(const fs::path& file) {
   return opened;
 }
 
+constexpr std::chrono::minutes patience{1};  // with a start or an end
+constexpr std::chrono::microseconds between_looks{200};
+
 int wait_for(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -53,22 +57,24 @@ double memory_mb(pid_t of, std::string_view what) {
 daemon_process::daemon_process(const std::vector<std::string>& command, fs::path log, end how,
                                const std::function<bool()>& is_up)
     : log_(std::move(log)), how_(how), dies_([this] {
-        if (pid_ != 0) ::kill(pid_, SIGKILL);
+        if (pid_ == 0) return;
+        ::kill(pid_, SIGKILL);
+        std::cerr << "log of the server:\n" << text_of(log_) << std::flush;
       }) {
   const int out = open_to_write(log_);
   pid_ = start_child(command, {.out = out, .err = out});
   ::close(out);
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto give_up = std::chrono::steady_clock::now() + patience;
   while (!is_up()) {
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
       pid_ = 0;
       fail(command[0] + " ended at once; it said:\n" + text_of(log_));
     }
-    if (std::chrono::steady_clock::now() > patience) {
-      fail(command[0] + " did not listen within a minute; it said:\n" + text_of(log_));
+    if (std::chrono::steady_clock::now() > give_up) {
+      fail(command[0] + " did not listen within a minute");
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::this_thread::sleep_for(between_looks);
   }
 }
 
@@ -81,7 +87,15 @@ void daemon_process::kill() {
 daemon_process::~daemon_process() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGTERM);
-  const int status = wait_for(std::exchange(pid_, 0));
+  const auto give_up = std::chrono::steady_clock::now() + patience;
+  int status = 0;
+  while (::waitpid(pid_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      fail("the server did not end within a minute after SIGTERM");
+    }
+    std::this_thread::sleep_for(between_looks);
+  }
+  pid_ = 0;
   if (how_ == end::must_be_clean && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
     fail("the server did not end well; it said:\n" + text_of(log_));
   }

@@ -101,10 +101,18 @@ class backlog {
   double peak_while_filling_ = 0;
 };
 
+std::uint64_t waiting_leases(const server_process& server) {
+  const auto found = numbers_after(ask(server.port(), "/v1/stats", {}), "waiting_leases");
+  expect_equal(found.size(), 1, "counts of waiting leases in /v1/stats");
+  return found[0];
+}
+
 // 8 workers wait in a long poll, nothing comes.
 double idle_cpu_ms(const settings& s) {
   const sluice::testing::temporary_folder folder(sluice::testing::program_folder());
   server_process server(folder.path());
+  // The server's own delivery loop waits for a lease too.
+  const std::uint64_t expected = waiting_leases(server) + workers;
   http_crowd crowd(server.port());
   for (int i = 0; i < workers; ++i) {
     auto& c = crowd.connect([](http_crowd::connection&, const http_answer& answer) {
@@ -112,9 +120,17 @@ double idle_cpu_ms(const settings& s) {
     });
     crowd.post(c, "/v1/leases", R"({"wait":"60s"})");
   }
-  while (numbers_after(ask(server.port(), "/v1/stats", {}), "waiting_leases") !=
-         std::vector<std::uint64_t>{static_cast<std::uint64_t>(workers)}) {
-  }
+  const auto give_up = clock::now() + std::chrono::seconds(30);
+  crowd.run([&] {
+    const std::uint64_t waiting = waiting_leases(server);
+    if (waiting >= expected) return true;
+    if (clock::now() > give_up) {
+      fail("after 30 s the server counts " + std::to_string(waiting) +
+           " waiting leases, expected " + std::to_string(expected));
+    }
+    crowd.wake_at(clock::now() + std::chrono::milliseconds(10));
+    return false;
+  });
   const double before = server.cpu_us();
   std::this_thread::sleep_for(s.quick ? seconds(0.2) : seconds(10));
   return (server.cpu_us() - before) / 1e3;

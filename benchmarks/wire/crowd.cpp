@@ -19,6 +19,7 @@ namespace sluice::bench {
 namespace {
 
 constexpr std::size_t read_bytes = 256 * 1024;
+constexpr std::chrono::seconds silence_max{60};  // longer than any long poll of a benchmark
 
 [[noreturn]] void fail_with_errno(const std::string& what) {
   fail(what + ": " + std::strerror(errno));
@@ -111,17 +112,21 @@ void crowd::receive(connection& on) {
 
 void crowd::run(const std::function<bool()>& is_over) {
   std::array<epoll_event, 128> events;
+  auto heard_last = clock::now();
   while (!is_over()) {
+    const auto limit = std::min(wake_, heard_last + silence_max);
+    const auto left = std::max(clock::duration::zero(), limit - clock::now());
     timespec wait{};
-    const bool has_limit = wake_ != clock::time_point::max();
-    if (has_limit) {
-      const auto left = std::max(clock::duration::zero(), wake_ - clock::now());
-      wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
-      wait.tv_nsec = (left % std::chrono::seconds(1)).count();
-    }
-    const int n = ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()),
-                                 has_limit ? &wait : nullptr, nullptr);
+    wait.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+    wait.tv_nsec = (left % std::chrono::seconds(1)).count();
+    const int n =
+        ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), &wait, nullptr);
     if (n < 0 && errno != EINTR) fail_with_errno("epoll_pwait2");
+    if (n > 0) {
+      heard_last = clock::now();
+    } else if (clock::now() - heard_last >= silence_max) {
+      fail("the server sent nothing for " + std::to_string(silence_max.count()) + " s");
+    }
     for (int i = 0; i < n; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       connection& on = *static_cast<connection*>(event.data.ptr);

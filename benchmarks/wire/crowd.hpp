@@ -32,8 +32,9 @@ class crowd {
 
   connection& connect(on_bytes heard);
 
-  // Handles what comes until `is_over` says true, which is asked after every round of it and at
-  // least at each `wake_at` (a time that is_over may move).
+  // Handles events until `is_over` returns true. Calls it after each round of events and at each
+  // `wake_at` (a time that is_over may move). Ends the bench if the server closes a connection or
+  // sends nothing for a minute.
   void run(const std::function<bool()>& is_over);
   void wake_at(clock::time_point when) { wake_ = when; }
 

@@ -1,19 +1,19 @@
 // The engine against a model that is too simple to be wrong: random calls, one after the other, on
 // windows of a few jobs; after every call both must say the same.
 //
-// A run is repeated by SLUICE_SEED=n; SLUICE_MODEL_SEEDS=n tries that many seeds.
+// SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::testing::engine_model_test {
 namespace {
@@ -660,20 +660,12 @@ class EngineModel : public engine_words {
 };
 
 TEST_F(EngineModel, SaysTheSameAsTheEngine) {
-  const char* const one = std::getenv("SLUICE_SEED");
-  const char* const many = std::getenv("SLUICE_MODEL_SEEDS");
-  const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
-  const std::uint64_t count = one != nullptr    ? 1
-                              : many != nullptr ? std::strtoull(many, nullptr, 10)
-                                                : 200;
-  constexpr int steps = 150;
-  for (std::uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+  const auto seeds =
+      sluice::testing::seeds(sluice::testing::test_name(), {.ci = 200, .full = 1000});
+  for (std::uint64_t i = 0; i < seeds.count && !HasFailure(); ++i) {
     known_ids.clear();
-    run(seed, steps);
+    run(seeds.first + i, 150);
   }
-  std::printf("[  MODEL   ] %llu seeds of %d calls, from SLUICE_SEED=%llu\n",
-              static_cast<unsigned long long>(count), steps,
-              static_cast<unsigned long long>(first));
 }
 
 }  // namespace

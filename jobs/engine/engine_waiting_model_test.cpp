@@ -1,18 +1,18 @@
 // Jobs that wait for one another, under random calls, commits that fail and processes that end: the
 // rules by which they wait must hold after every few calls, and nothing may be left behind.
 //
-// A run is repeated by SLUICE_SEED=n; SLUICE_MODEL_SEEDS=n tries that many seeds.
+// SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::testing::engine_waiting_model_test {
 namespace {
@@ -340,17 +340,8 @@ class EngineWaitingModel : public engine_words {
 };
 
 TEST_F(EngineWaitingModel, TheRulesHoldWhateverIsCalled) {
-  const char* const one = std::getenv("SLUICE_SEED");
-  const char* const many = std::getenv("SLUICE_MODEL_SEEDS");
-  const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
-  const std::uint64_t count = one != nullptr    ? 1
-                              : many != nullptr ? std::strtoull(many, nullptr, 10)
-                                                : 25;
-  constexpr int steps = 200;
-  for (std::uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) run(seed, steps);
-  std::printf("[  MODEL   ] %llu seeds of %d calls, from SLUICE_SEED=%llu\n",
-              static_cast<unsigned long long>(count), steps,
-              static_cast<unsigned long long>(first));
+  const auto seeds = sluice::testing::seeds(sluice::testing::test_name(), {.ci = 25, .full = 250});
+  for (std::uint64_t i = 0; i < seeds.count && !HasFailure(); ++i) run(seeds.first + i, 200);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include "jobs/http/testing/http_fixture.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::http_bad_requests_test {
 namespace {
@@ -237,7 +239,7 @@ TEST_F(HttpBadRequest, IsAnsweredEvenWhileItsBodyIsOnItsWay) {
 
 TEST_F(HttpBadRequest, IsMadeOfRandomBytes) {
   start({.linger_time = 50ms});
-  constexpr std::uint64_t seed = 4711;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 4711);
   constexpr int rounds = 400;
   random chance(seed);
   int answered = 0;
@@ -266,7 +268,7 @@ TEST_F(HttpBadRequest, IsAValidOneWithSomeBytesChanged) {
   const std::string good =
       "POST /v1/jobs?wait=1s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 37\r\nPrefer: wait=1\r\n\r\n{\"kind\":\"mail\",\"args\":{\"to\":\"ada\"}}  ";
-  constexpr std::uint64_t seed = 815;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 815);
   constexpr int rounds = 1500;
   random chance(seed);
   std::map<int, int> statuses;

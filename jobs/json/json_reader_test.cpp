@@ -8,6 +8,8 @@
 
 #include "jobs/json/codec.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::json::json_reader_test {
 namespace {
@@ -265,7 +267,7 @@ TEST(JsonReader, BringsBackEveryStringThatWasWritten) {
 }
 
 TEST(JsonReader, GivesAValueOrALocatedErrorWhateverComes) {
-  constexpr std::uint64_t seed = 20260131;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 20260131);
   constexpr int rounds = 60'000;
   random chance(seed);
   int values = 0;

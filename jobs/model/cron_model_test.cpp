@@ -1,20 +1,21 @@
 // Every run of random cron lines, compared with a model that walks through local time step by step
 // and knows nothing of periods, bits or months.
 //
-// A run is repeated by SLUICE_SEED=n; SLUICE_MODEL_SEEDS=n tries that many seeds.
+// SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "jobs/model/cron_schedule.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::cron_model_test {
 namespace {
@@ -243,25 +244,18 @@ void compare_seconds(random& dice, tally& count) {
   }
 }
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(CronModel, RunsExactlyWhenAWalkThroughEveryMomentSaysSo) {
-  const std::uint64_t first = number_from("SLUICE_SEED", 1);
-  const std::uint64_t seeds = number_from("SLUICE_MODEL_SEEDS", 10);
+  const auto seeds = sluice::testing::seeds(sluice::testing::test_name(), {.ci = 10, .full = 100});
   tally count;
-  for (std::uint64_t seed = first; seed < first + seeds && !HasFailure(); ++seed) {
+  for (std::uint64_t i = 0; i < seeds.count && !HasFailure(); ++i) {
+    const std::uint64_t seed = seeds.first + i;
     SCOPED_TRACE("SLUICE_SEED=" + std::to_string(seed));
     random dice(seed);
     compare_minutes(dice, count);
     if (!HasFailure()) compare_seconds(dice, count);
   }
-  std::printf("[  MODEL   ] %zu lines, %zu runs, %llu seeds from SLUICE_SEED=%llu\n", count.lines,
-              count.runs, static_cast<unsigned long long>(seeds),
-              static_cast<unsigned long long>(first));
-  EXPECT_GT(count.runs, seeds * 100);
+  std::printf("[  MODEL   ] %zu lines, %zu runs\n", count.lines, count.runs);
+  EXPECT_GT(count.runs, seeds.count * 100);
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include "jobs/worker/process.hpp"
 #include "jobs/worker/worker.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/future/this_task.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/cpu_time.hpp"
@@ -174,7 +176,7 @@ TEST_F(WorkerOnEngine, UsesNoCpuWhileNothingHappens) {
 
 TEST_F(WorkerOnEngine, DoesEveryJobOnceWhileWorkersComeAndGo) {
   constexpr std::size_t jobs = 20'000;
-  constexpr std::uint64_t seed = 20'260'115;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 20'260'115);
   std::vector<atomic<int>> done(jobs);
   std::vector<job_spec> specs;
   for (std::size_t i = 0; i < jobs; ++i) {

@@ -14,7 +14,8 @@
 
 #include "sluice/actor/actor_system.hpp"
 #include "sluice/actor/letting_others_in.hpp"
-#include "sluice/base/block_memory.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/spawn.hpp"
 #include "sluice/future/this_task.hpp"
@@ -26,7 +27,6 @@ namespace {
 using namespace std::chrono_literals;
 
 // Blocks are not kept under the sanitizers, which are slow.
-constexpr std::uint64_t kills_wanted = keeps_blocks ? 100'000 : 6'000;
 constexpr std::size_t bosses = 12;
 constexpr std::size_t workers_each = 8;
 constexpr std::size_t senders = 4;
@@ -362,6 +362,8 @@ class chaos {
 
   actor_system_stats stats() const { return system_.stats(); }
   tally counts;
+  const std::uint64_t kills_wanted = testing::effort(
+      testing::test_name(), "kills", {.ci = 25'000, .full = 100'000, .sanitized = 1'500});
 
  private:
   actor_system_options options() {
@@ -394,8 +396,8 @@ TEST(actor_chaos_test, EveryMessageIsHandledRefusedOrADeadLetter) {
   c.run();
   const actor_system_stats end = c.stats();
   const tally& n = c.counts;
-  EXPECT_GE(end.restarts, kills_wanted);
-  EXPECT_GE(end.failures, kills_wanted);
+  EXPECT_GE(end.restarts, c.kills_wanted);
+  EXPECT_GE(end.failures, c.kills_wanted);
   EXPECT_EQ(end.live, 0U);
   EXPECT_EQ(n.sent, n.handled + n.refused + end.dead_letters);
   // And so for the questions alone, from both sides.

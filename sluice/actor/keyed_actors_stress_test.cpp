@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sluice/actor/keyed_actors.hpp"
 #include "sluice/actor/memory_actor_store.hpp"
-#include "sluice/base/block_memory.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/spawn.hpp"
 
@@ -25,7 +25,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t messages_each = keeps_blocks ? 100'000 : 10'000;  // fewer with a sanitizer
 constexpr std::uint32_t senders = 3;
 constexpr std::uint32_t keys = 10'000;
 constexpr std::size_t live_max = 100;
@@ -67,9 +66,10 @@ class account : public actor<account, step, seen> {
 
 using model = std::vector<std::array<std::uint32_t, senders>>;
 
-void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t seed, model& all) {
+void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t seed,
+               std::uint64_t messages, model& all) {
   random dice(seed);
-  for (std::uint32_t i = 0; i < messages_each; ++i) {
+  for (std::uint64_t i = 0; i < messages; ++i) {
     // Half of them to few keys, so that there are both: in use for long, and seldom.
     const std::uint32_t key = dice.below(2) == 0 ? dice.below(200) : dice.below(keys);
     const step m{me, all[key][me]++};
@@ -84,9 +84,10 @@ void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t 
 }
 
 TEST(keyed_actors_stress_test, TenThousandKeysOfWhichAHundredAreInMemory) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const std::uint64_t seed = testing::seed(testing::test_name());
+  const std::uint64_t messages_each =
+      testing::effort(testing::test_name(), "messages of each sender",
+                      {.ci = 25'000, .full = 100'000, .sanitized = 2'500});
   memory_actor_store store;
   work_stealing_pool pool({.threads = 2});
   std::atomic<int> dead{0};
@@ -104,7 +105,7 @@ TEST(keyed_actors_stress_test, TenThousandKeysOfWhichAHundredAreInMemory) {
     {
       std::vector<std::jthread> threads;
       for (std::uint32_t s = 0; s < senders; ++s) {
-        threads.emplace_back([&, s] { send_some(accounts, s, seed + s, all); });
+        threads.emplace_back([&, s] { send_some(accounts, s, seed + s, messages_each, all); });
       }
     }
     for (std::uint32_t k = 0; k < keys; k += 97) {
@@ -148,8 +149,7 @@ TEST(keyed_actors_stress_test, CoroutinesAndAThreadTakeTurnsForTheFewPlacesThere
   constexpr std::uint32_t few_keys = 16;
   constexpr std::uint32_t count = 500;
   constexpr std::size_t limit = 3;
-  const std::uint64_t seed = std::random_device()();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const std::uint64_t seed = testing::seed(testing::test_name());
   memory_actor_store store;
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);

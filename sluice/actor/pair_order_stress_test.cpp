@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "sluice/actor/actor_system.hpp"
-#include "sluice/base/block_memory.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/spawn.hpp"
 #include "sluice/future/this_task.hpp"
@@ -30,7 +31,8 @@ struct numbered {
 // What the receiver has seen; outlives its states. Its turns alone touch it, but for the atomics.
 struct pair_record {
   // Senders go on until so many are handled.
-  static constexpr std::uint64_t wanted = keeps_blocks ? 20'000 : 2'000;  // sanitizers are slow
+  const std::uint64_t wanted = testing::effort(testing::test_name(), "messages",
+                                               {.ci = 5'000, .full = 20'000, .sanitized = 500});
   bool is_enough() const { return handled >= wanted; }
 
   std::array<std::uint64_t, pair_senders> last{};

@@ -15,7 +15,9 @@
 
 #include "sluice/base/random.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace clock_test {
 namespace {
@@ -98,7 +100,7 @@ TEST(TimerHeap, ATimerMayEndItselfWhenItFires) {
 }
 
 TEST(TimerHeapStress, AgreesWithAnOrderedMap) {
-  constexpr std::uint64_t seed = 1701;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 1701);
   constexpr int steps = 50'000;
   sluice::random random(seed);
   std::vector<int> order;
@@ -149,7 +151,7 @@ TEST(TimerHeapStress, AgreesWithAnOrderedMap) {
 }
 
 TEST(TimerHeapStress, AMillionTimersAreArmedAndDisarmedInBoundedTime) {
-  constexpr std::uint64_t seed = 12;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 12);
   constexpr std::size_t count = 1'000'000;
   struct idle final : sluice::timer {
     bool claim() noexcept override { return true; }
@@ -278,7 +280,7 @@ TEST(ManualClock, AdvancesToTheEndOfTimeAtMost) {
 }
 
 TEST(ManualClockStress, EveryTimerIsDisarmedOrFiresOnceWhileTimeMoves) {
-  constexpr std::uint64_t seed = 2718;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 2718);
   constexpr int threads = 3;
   constexpr int rounds = 1'000;
   manual_clock clock;
@@ -362,7 +364,7 @@ TEST(RealClock, AnEarlierTimerArmedLaterDoesNotWaitForTheFirst) {
 }
 
 TEST(RealClockStress, EveryTimerIsDisarmedOrFiresOnce) {
-  constexpr std::uint64_t seed = 314;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 314);
   constexpr int threads = 3;
   constexpr int rounds = 3'000;
   std::atomic<int> fires{0};

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace intrusive_list_test {
 namespace {
@@ -111,7 +113,7 @@ TEST(IntrusiveList, AVisitorMayHaveSeenEnough) {
 }
 
 TEST(IntrusiveListStress, AgreesWithADeque) {
-  constexpr std::uint64_t seed = 8080;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 8080);
   constexpr int steps = 100'000;
   sluice::random random(seed);
   std::vector<item> items(50);

@@ -1,4 +1,6 @@
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,7 +52,7 @@ TEST(Random, BelowStaysBelowItsBound) {
 }
 
 TEST(Random, BelowIsEven) {
-  constexpr std::uint64_t seed = 11;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 11);
   constexpr int draws = 600'000;
   random one(seed);
   std::array<int, 6> faces{};

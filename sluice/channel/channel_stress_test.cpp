@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/channel/select.hpp"
 #include "sluice/channel/testing/crowd.hpp"
 #include "sluice/channel/testing/ledger.hpp"
@@ -44,12 +46,6 @@ using sluice::testing::sent;
 
 constexpr auto ignore = [](auto&&) {};
 
-// A new one for each run; printed, so that a failure can be tried again with the same draws.
-std::uint64_t fresh_seed() {
-  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count() %
-                                    1'000'000'007);
-}
-
 class ChannelStress : public ::testing::TestWithParam<std::size_t> {};
 
 // ---- the crowd
@@ -59,7 +55,7 @@ TEST_P(ChannelStress, ARandomCrowdLosesDoublesAndReordersNothing) {
   constexpr std::size_t coroutines = 6;
   constexpr int thread_moves = 2500;
   constexpr int coroutine_moves = 1000;
-  const auto seed = fresh_seed();
+  const auto seed = sluice::testing::seed(sluice::testing::test_name());
   sluice::testing::routes all;
   for (int i = 0; i < 3; ++i) all.emplace_back(GetParam());
   std::deque<party> crowd;
@@ -113,9 +109,9 @@ TEST_P(ChannelStress, ARandomCrowdLosesDoublesAndReordersNothing) {
     route.close();
     while (auto left = route.receive()) rest.book(std::move(*left));
   }
-  std::printf("seed %" PRIu64 ": %" PRIu64 " moves, %" PRIu64 " selects, %zu parcels, %" PRIu64
-              " timed out, %" PRIu64 " stopped\n",
-              seed, counts.moves, counts.selects, total(readers), counts.timed_out, counts.stopped);
+  std::printf("%" PRIu64 " moves, %" PRIu64 " selects, %zu parcels, %" PRIu64 " timed out, %" PRIu64
+              " stopped\n",
+              counts.moves, counts.selects, total(readers), counts.timed_out, counts.stopped);
   EXPECT_EQ(counts.wrongs, 0U);
   EXPECT_EQ(audit(senders, readers), "");
 }
@@ -307,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(Capacities, ChannelStress, ::testing::Values(0, 1, 7, 1
 TEST(SelectStress, AwaitedSelectsOfNullCasesEndByTheirLimitsOnAnyThread) {
   // No lock is there to hold the clock's thread back from ending the wait while it is set up.
   constexpr int waits = 5'000;
-  const auto seed = fresh_seed();
+  const auto seed = sluice::testing::seed(sluice::testing::test_name());
   std::atomic<int> left{2};
   std::atomic<int> timed_out{0};
   const auto wait = [&](std::uint64_t mine) -> detached {
@@ -323,7 +319,6 @@ TEST(SelectStress, AwaitedSelectsOfNullCasesEndByTheirLimitsOnAnyThread) {
   wait(seed);
   wait(seed + 1);
   eventually([&] { return left == 0; });
-  std::printf("seed %" PRIu64 ": %d waits\n", seed, 2 * waits);
   EXPECT_EQ(timed_out, 2 * waits);
 }
 
@@ -332,7 +327,7 @@ TEST(SelectStress, AwaitedSelectsOfNullCasesEndByTheirLimitsOnAnyThread) {
 TEST(SelectRace, OneOfTwoChannelsIsAlwaysReadySoTheDefaultIsNeverTaken) {
   // A token moves to and fro: it is put into one channel before its twin leaves the other.
   constexpr int looks = 300'000;
-  const auto seed = fresh_seed();
+  const auto seed = sluice::testing::seed(sluice::testing::test_name());
   std::deque<channel<int>> pair;
   pair.emplace_back(4);
   pair.emplace_back(4);
@@ -359,7 +354,7 @@ TEST(SelectRace, OneOfTwoChannelsIsAlwaysReadySoTheDefaultIsNeverTaken) {
   }
   over = true;
   mover.join();
-  std::printf("seed %" PRIu64 ": %d looks, %" PRIu64 " moves\n", seed, looks, moved);
+  std::printf("%d looks, %" PRIu64 " moves\n", looks, moved);
   EXPECT_EQ(missed, 0);
 }
 

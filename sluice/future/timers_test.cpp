@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/executor/manual_executor.hpp"
 #include "sluice/executor/thread_pool.hpp"
@@ -127,7 +129,7 @@ TEST_F(timers_test, SleepersGoOnInTheOrderOfTheirTimes) {
 
 TEST_F(timers_test, AMillionSleepersFireInOrder) {
   constexpr int count = 1'000'000;
-  constexpr std::uint64_t seed = 7;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 7);
   random choose(seed);
   inline_executor here;
   std::vector<std::uint32_t> woke;

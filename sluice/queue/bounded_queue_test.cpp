@@ -16,7 +16,9 @@
 #include <gtest/gtest.h>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
 namespace sluice::bounded_queue_test {
@@ -190,7 +192,7 @@ TEST(BoundedQueue, RejectedItemIsCountedOnce) {
 }
 
 TEST(BoundedQueue, EveryPolicyBalancesItsCountersUnderConcurrency) {
-  constexpr std::uint64_t seed = 1701;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 1701);
   constexpr int producers = 3;
   constexpr int each = 4000;
   for (const auto policy : {overflow::block, overflow::reject, overflow::drop_newest,
@@ -365,7 +367,7 @@ TEST(BoundedQueueWeight, LightProducerBehindAHeavyOneGoesInWhenThatGivesUp) {
 }
 
 TEST(BoundedQueueWeight, HeavyItemsArriveInAStreamOfLightOnes) {
-  constexpr std::uint64_t seed = 99;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 99);
   constexpr int heavy_items = 100;
   bounded_queue<std::string> q(by_bytes(64, 16));
   std::atomic<bool> over{false};
@@ -402,7 +404,7 @@ TEST(BoundedQueueWeight, HeavyItemsArriveInAStreamOfLightOnes) {
 TEST(BoundedQueueWeight, NoProducerSleepsBesideRoomForItsItem) {
   // Two are woken for the room that a pop makes, one gets it, the other gives up at some moment,
   // in line again or on its way there; what is left is the light one's.
-  constexpr std::uint64_t seed = 4242;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 4242);
   constexpr int rounds = 300;
   random r(seed);
   for (int round = 0; round < rounds; ++round) {

@@ -13,7 +13,9 @@
 #include <gtest/gtest.h>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
 namespace sluice::delay_queue_test {
@@ -345,7 +347,7 @@ TEST_F(DelayQueue, MayBeDestroyedWithATimerThatNobodyWaitsForAnyMore) {
 }
 
 TEST(DelayQueueStress, DestructionDoesNotRaceWithAFiringTimer) {
-  constexpr std::uint64_t seed = 77;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 77);
   constexpr int rounds = 1500;
   random r(seed);
   int taken = 0;
@@ -362,7 +364,7 @@ TEST(DelayQueueStress, DestructionDoesNotRaceWithAFiringTimer) {
 // ---- the real clock
 
 TEST(DelayQueueStress, NothingComesEarlyOrTwiceOrNotAtAll) {
-  constexpr std::uint64_t seed = 31337;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 31337);
   constexpr int producers = 2;
   constexpr int each = 400;
   delay_queue<int> q(64);

@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 
 namespace sluice::queue_linearizability_test {
@@ -187,7 +189,7 @@ TEST(BoundedQueueLinearizability, EverySmallHistoryHasAnOrder) {
   constexpr int histories = 3000;
   constexpr int threads = 3;
   constexpr int each = 5;
-  constexpr std::uint64_t seed = 2718;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 2718);
   for (int n = 0; n < histories; ++n) {
     const std::size_t capacity = 1 + static_cast<std::size_t>(n) % 3;
     const auto history =

@@ -19,7 +19,9 @@
 #include <gtest/gtest.h>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/queue/testing/queue_kinds.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
@@ -277,7 +279,7 @@ TYPED_TEST(QueueStress, CoroutinesAmongThreadsLoseNothingEither) {
 
 TYPED_TEST(QueueStress, CloseAtAnyMomentLosesNothingThatWasAccepted) {
   constexpr int rounds = 150;
-  constexpr std::uint64_t seed = 5;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 5);
   random r(seed);
   std::size_t total = 0;
   for (int round = 0; round < rounds; ++round) {

@@ -14,7 +14,9 @@
 #include <gtest/gtest.h>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
 namespace sluice::spsc_ring_test {
@@ -125,7 +127,7 @@ TEST(SpscRing, ResumedCoroutineHearsTheExceptionOfItsOwnMove) {
 
 TEST(SpscRingStress, NoWakeIsLostWhenBothSidesParkAllTheTime) {
   constexpr int rounds = 20'000;
-  constexpr std::uint64_t seed = 8;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 8);
   spsc_ring<int> there(1);
   spsc_ring<int> back(1);
   std::jthread echo([&] {
@@ -145,7 +147,7 @@ TEST(SpscRingStress, NoWakeIsLostWhenBothSidesParkAllTheTime) {
 
 TEST(SpscRingStress, ItemAcceptedWhileSomeoneElseClosesIsNeverLost) {
   constexpr int rounds = 500;
-  constexpr std::uint64_t seed = 21;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 21);
   random r(seed);
   long total = 0;
   for (int round = 0; round < rounds; ++round) {

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace counter_test {
 namespace {
@@ -77,7 +79,7 @@ TEST(Counter, LocalCanBeFlushedAndGoesOn) {
 }
 
 TEST(CounterStress, NoAddIsLostWhenMoreThreadsThanShardsCount) {
-  constexpr std::uint64_t seed = 20240611;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 20240611);
   constexpr int threads = 8;
   constexpr int adds = 100'000;
   counter c;

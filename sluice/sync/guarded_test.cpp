@@ -17,7 +17,9 @@
 
 #include "sluice/base/clock.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/fair_mutex.hpp"
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
@@ -430,7 +432,7 @@ TEST(Guarded, ACoroutineWaitsForAChange) {
 }
 
 TEST(GuardedStress, AHandOverThroughWhenLosesNothing) {
-  constexpr std::uint64_t seed = 99;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 99);
   constexpr int producers = 2;
   constexpr int consumers = 2;
   constexpr int items = 5'000;

@@ -17,7 +17,9 @@
 
 #include "sluice/base/clock.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/fair_mutex.hpp"
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/spin_lock.hpp"
@@ -240,7 +242,7 @@ using forks = ::testing::Types<sluice::mutex, sluice::fair_mutex, sluice::shared
 TYPED_TEST_SUITE(LockAllPhilosophers, forks);
 
 TYPED_TEST(LockAllPhilosophers, EverybodyAtTheTableEats) {
-  constexpr std::uint64_t seed = 5150;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 5150);
   constexpr std::size_t seats = 5;
   constexpr int meals = 4'000;
   std::latch seated(seats);
@@ -269,7 +271,7 @@ TYPED_TEST(LockAllPhilosophers, EverybodyAtTheTableEats) {
 }
 
 TEST(LockAllStress, TransfersBetweenRandomAccountsKeepTheTotal) {
-  constexpr std::uint64_t seed = 31337;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 31337);
   constexpr int threads = 4;
   constexpr int transfers = 5'000;
   guarded<std::int64_t> a(1000);

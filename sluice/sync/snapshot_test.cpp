@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace snapshot_test {
 namespace {
@@ -218,7 +220,7 @@ TEST(Snapshot, AReaderIsNotBlockedByAWriterInTheMiddleOfAnUpdate) {
 }
 
 TEST(SnapshotStress, ReadersSeeWholeVersionsInOrderAndNothingLeaks) {
-  constexpr std::uint64_t seed = 77;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 77);
   constexpr int readers = 3;
   constexpr int writers = 2;
   constexpr int loads = 50'000;
@@ -323,7 +325,7 @@ class short_word {
 };
 
 TEST(SnapshotStress, HoldersAreCountedRightWhileTransfersRaceWithReplacements) {
-  constexpr std::uint64_t seed = 4242;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 4242);
   constexpr int readers = 3;
   constexpr int loads = 100'000;
   constexpr std::size_t versions = 100'000;

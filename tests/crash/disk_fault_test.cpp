@@ -27,6 +27,8 @@ void expect_nothing_lost(const power_cycle_result& all) {
   EXPECT_GE(10 * all.faults, all.found.crashes) << "one in ten lives at least";
 }
 
+constexpr sluice::testing::effort_counts stores{.ci = 4, .full = 50};
+
 power_cycle with_failing_syncs(failed_sync how, std::uint64_t seed) {
   return {.cuts = 10, .seed = seed, .trouble = [how](faulty_disk& disk, random& chance) {
             if (chance.below(8) == 0) disk.fail_next_sync(1 + chance.below(2), how);
@@ -34,37 +36,37 @@ power_cycle with_failing_syncs(failed_sync how, std::uint64_t seed) {
 }
 
 TEST(disk_fault_test, FailedSyncsAcknowledgeNothing) {
-  expect_nothing_lost(run_many(4, with_failing_syncs(failed_sync::keeps, 4000)));
+  expect_nothing_lost(run_many(stores, with_failing_syncs(failed_sync::keeps, 4000)));
 }
 
 TEST(disk_fault_test, FailedSyncsThatForgetWhatWasWrittenAcknowledgeNothing) {
-  expect_nothing_lost(run_many(4, with_failing_syncs(failed_sync::forgets, 4100)));
+  expect_nothing_lost(run_many(stores, with_failing_syncs(failed_sync::forgets, 4100)));
 }
 
 TEST(disk_fault_test, FailedSyncsThatRevertWhatWasWrittenAcknowledgeNothing) {
-  expect_nothing_lost(run_many(4, with_failing_syncs(failed_sync::reverts, 4200)));
+  expect_nothing_lost(run_many(stores, with_failing_syncs(failed_sync::reverts, 4200)));
 }
 
 TEST(disk_fault_test, ShortWritesLoseNothing) {
   expect_nothing_lost(
-      run_many(4, {.cuts = 10, .seed = 4300, .trouble = [](faulty_disk& disk, random& chance) {
-                     disk.short_writes(chance.below(4) == 0 ? 0.05 : 0);
-                   }}));
+      run_many(stores, {.cuts = 10, .seed = 4300, .trouble = [](faulty_disk& disk, random& chance) {
+                          disk.short_writes(chance.below(4) == 0 ? 0.05 : 0);
+                        }}));
 }
 
 TEST(disk_fault_test, ReadErrorsLoseNothing) {
   expect_nothing_lost(
-      run_many(4, {.cuts = 10, .seed = 4400, .trouble = [](faulty_disk& disk, random& chance) {
-                     disk.read_errors(chance.below(4) == 0 ? 0.05 : 0);
-                   }}));
+      run_many(stores, {.cuts = 10, .seed = 4400, .trouble = [](faulty_disk& disk, random& chance) {
+                          disk.read_errors(chance.below(4) == 0 ? 0.05 : 0);
+                        }}));
 }
 
 TEST(disk_fault_test, ADiskThatIsFullNowAndThenLosesNothing) {
   expect_nothing_lost(
-      run_many(4, {.cuts = 10, .seed = 4500, .trouble = [](faulty_disk& disk, random& chance) {
-                     if (chance.below(10) == 0) disk.full_after(chance.below(9000));
-                     if (chance.below(5) == 0) disk.free();
-                   }}));
+      run_many(stores, {.cuts = 10, .seed = 4500, .trouble = [](faulty_disk& disk, random& chance) {
+                          if (chance.below(10) == 0) disk.full_after(chance.below(9000));
+                          if (chance.below(5) == 0) disk.free();
+                        }}));
 }
 
 jobs::job_spec job(int number) {

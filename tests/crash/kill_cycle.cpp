@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <stop_token>
 
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/event.hpp"
 #include "tests/crash/http_client.hpp"
 
@@ -14,12 +14,6 @@ namespace sluice::crash {
 namespace {
 
 using namespace std::chrono_literals;
-
-#if defined(SLUICE_CRASH_SANITIZED)
-constexpr std::uint64_t usual_kills = 10;
-#else
-constexpr std::uint64_t usual_kills = 50;
-#endif
 
 // How a life ends.
 enum class ending : std::uint8_t {
@@ -65,21 +59,11 @@ void end_while_it_starts(const temporary_folder& folder, random& chance) {
 }
 
 // Whether the load so far was worth the name.
-bool was_busy(const verdict& so_far, const kill_plan& plan) {
-  return so_far.acknowledged >= 20 * plan.kills && so_far.done >= 5 * plan.kills &&
-         so_far.redelivered > 0;
+bool was_busy(const verdict& so_far, std::uint64_t kills) {
+  return so_far.acknowledged >= 20 * kills && so_far.done >= 5 * kills && so_far.redelivered > 0;
 }
 
 }  // namespace
-
-std::uint64_t setting(const char* name, std::uint64_t usual) {
-  const char* const asked = std::getenv(name);
-  return asked == nullptr ? usual : std::strtoull(asked, nullptr, 10);
-}
-
-std::uint64_t kills_asked_for() {
-  return setting("SLUICE_CRASH_KILLS", usual_kills);
-}
 
 void pass(std::chrono::microseconds time) {
   event nobody_sets;  // a power switch gives no sign
@@ -91,20 +75,17 @@ std::chrono::microseconds below(random& chance, std::chrono::microseconds bound)
 }
 
 verdict end_again_and_again(const kill_plan& plan) {
-  const auto seed = setting("SLUICE_CRASH_SEED",
-                            static_cast<std::uint64_t>(seam::now().time_since_epoch().count()));
-  std::printf("[          ] %lu kills, SLUICE_CRASH_SEED=%lu\n",
-              static_cast<unsigned long>(plan.kills), static_cast<unsigned long>(seed));
-  std::fflush(stdout);  // a run that hangs or is ended must have said it
+  const std::string name = sluice::testing::test_name();
+  const std::uint64_t kills = sluice::testing::effort(name, "kills", plan.kills);
   const temporary_folder folder;
-  random chance(seed);
+  random chance(sluice::testing::seed(name));
   ledger book;
   std::uint64_t cut_short = 0;
   const auto has_shown_enough = [&] {
     const verdict so_far = book.judge();
-    return was_busy(so_far, plan) && cut_short > 0 && plan.has_shown(so_far);
+    return was_busy(so_far, kills) && cut_short > 0 && plan.has_shown(so_far);
   };
-  for (std::uint64_t i = 0; i < plan.kills || (i < 10 * plan.kills && !has_shown_enough()); ++i) {
+  for (std::uint64_t i = 0; i < kills || (i < 10 * kills && !has_shown_enough()); ++i) {
     if (i % 5 == 1) end_while_it_starts(folder, chance);
     server_program server(folder, plan.words);
     if (::testing::Test::HasFailure()) {
@@ -126,7 +107,7 @@ verdict end_again_and_again(const kill_plan& plan) {
   auto found = book.judge();
   std::printf("[          ] %s\n", found.to_string().c_str());
   EXPECT_TRUE(found.ok());
-  EXPECT_TRUE(was_busy(found, plan)) << "too little load to show anything";
+  EXPECT_TRUE(was_busy(found, kills)) << "too little load to show anything";
   EXPECT_TRUE(plan.has_shown(found)) << "something never came up";
   EXPECT_GT(cut_short, 0U) << "every end was one in good order";
   EXPECT_EQ(server.stop().code, 0);

@@ -2,7 +2,7 @@
 
 // A server that is kept busy and ended again and again, on the same data, and the judgement on it.
 //
-// SLUICE_CRASH_KILLS sets how often, SLUICE_CRASH_SEED when and with what load.
+// SLUICE_SEED repeats the moments and the load, not how threads and processes run.
 
 #include <signal.h>
 
@@ -16,6 +16,7 @@
 
 #include "jobs/cli/testing/program.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "tests/crash/client.hpp"
 #include "tests/crash/load.hpp"
 
@@ -24,9 +25,7 @@ namespace sluice::crash {
 using jobs::cli::testing::server_program;
 using jobs::cli::testing::temporary_folder;
 
-// Of the environment, or as usual.
-std::uint64_t setting(const char* name, std::uint64_t usual);
-std::uint64_t kills_asked_for();
+inline constexpr sluice::testing::effort_counts usual_kills{.ci = 13, .full = 500, .sanitized = 5};
 
 void pass(std::chrono::microseconds time);
 std::chrono::microseconds below(random& chance, std::chrono::microseconds bound);
@@ -35,7 +34,7 @@ struct kill_plan {
   using end_it = void (*)(server_program&, random&);
   using connect_to = std::function<std::unique_ptr<client>(const server_program&)>;
 
-  std::uint64_t kills = kills_asked_for();
+  sluice::testing::effort_counts kills = usual_kills;
   end_it how = [](server_program& server, random&) { server.itself().signal(SIGKILL); };
   std::set<int> codes = {128 + SIGKILL};  // with which it may end
   std::vector<std::string> words{};       // of `serve`, beside the usual ones

@@ -1,5 +1,5 @@
 // The real program under load, killed at random moments and started again on the same data: nothing
-// that it had acknowledged is lost, nothing is invented. kill_cycle.hpp has the settings.
+// that it had acknowledged is lost, nothing is invented. kill_cycle.hpp has the counts.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ TEST(kill_test, NothingAcknowledgedIsLost) {
 // It may have had no lease to wait for, and be done before the second signal: code 0.
 TEST(kill_test, NothingAcknowledgedIsLostWhenASecondSignalEndsItAtOnce) {
   kill_plan plan = with_calls_of_every_kind();
-  plan.kills = 5;
+  plan.kills = {.ci = 5, .full = 50};
   plan.how = [](server_program& server, random&) {
     const auto& it = server.itself();
     it.signal(SIGTERM);
@@ -40,7 +40,7 @@ TEST(kill_test, NothingAcknowledgedIsLostWhenASecondSignalEndsItAtOnce) {
 
 TEST(kill_test, NothingAcknowledgedIsLostWhenItIsKilledWhileItShutsDown) {
   kill_plan plan = with_calls_of_every_kind();
-  plan.kills = 5;
+  plan.kills = {.ci = 5, .full = 50};
   plan.how = [](server_program& server, random& chance) {
     server.itself().signal(SIGTERM);
     pass(below(chance, 50ms));

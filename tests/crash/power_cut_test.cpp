@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
 
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/guarded.hpp"
 #include "tests/crash/power_cycle.hpp"
 
@@ -27,16 +27,6 @@ void print(const power_cycle_result& all) {
 
 constexpr int cuts_each = 20;
 
-// How many chains of cuts: more on request, fewer where a sanitizer makes each several times as
-// long.
-int times(int usual, [[maybe_unused]] int sanitized) {
-#if defined(SLUICE_CRASH_SANITIZED)
-  usual = sanitized;
-#endif
-  const char* const asked = std::getenv("SLUICE_CRASH_CUTS");
-  return asked == nullptr ? usual : std::max(1, std::atoi(asked) / cuts_each);
-}
-
 // `in_ten`: how many pushes were acknowledged in ten lives, at least and on average.
 void expect_nothing_lost(const power_cycle_result& all, std::uint64_t in_ten) {
   print(all);
@@ -48,7 +38,8 @@ void expect_nothing_lost(const power_cycle_result& all, std::uint64_t in_ten) {
 }
 
 TEST(power_cut_test, NothingAcknowledgedIsLost) {
-  const auto all = run_many(times(12, 4), {.cuts = cuts_each, .seed = 1000});
+  const auto all =
+      run_many({.ci = 4, .full = 250, .sanitized = 2}, {.cuts = cuts_each, .seed = 1000});
   expect_nothing_lost(all, 100);
   EXPECT_GT(all.found.extended, 0U);
   EXPECT_GT(all.found.called_off, 0U);
@@ -56,7 +47,8 @@ TEST(power_cut_test, NothingAcknowledgedIsLost) {
 }
 
 TEST(power_cut_test, NothingIsLostWhenThePowerGoesAgainAtOnce) {
-  const auto all = run_many(times(5, 5), {.cuts = cuts_each, .seed = 2000, .events_max = 60});
+  const auto all =
+      run_many({.ci = 3, .full = 250}, {.cuts = cuts_each, .seed = 2000, .events_max = 60});
   expect_nothing_lost(all, 1);  // most lives end before anything is stored
   EXPECT_GT(all.failed_openings, 0U);
 }
@@ -92,7 +84,8 @@ TEST(power_cut_test, ACleanEndSurvivesWithItsLeases) {
 }
 
 TEST(power_cut_test, WithoutSyncsTheSameCheckFindsLosses) {
-  const auto all = run_many(5, {.cuts = 10, .seed = 3000, .sync = jobs::sync_mode::off});
+  const auto all =
+      run_many({.ci = 5, .full = 50}, {.cuts = 10, .seed = 3000, .sync = jobs::sync_mode::off});
   print(all);
   EXPECT_GT(all.found.lost, 0U);
   EXPECT_GT(all.found.revived, 0U);
@@ -111,7 +104,11 @@ std::uint64_t last_flush(const faulty_disk& disk) {
 TEST(power_cut_test, AnIntervalLosesOnlyWhatCameAfterTheLastFlush) {
   std::uint64_t lost = 0;
   std::uint64_t acknowledged = 0;
-  for (std::uint64_t seed = 3100; seed < 3110; ++seed) {
+  const std::string name = sluice::testing::test_name();
+  const std::uint64_t count =
+      sluice::testing::effort(name, "stores with 10 power cuts each", {.ci = 10, .full = 100});
+  const std::uint64_t first = sluice::testing::seed(name, 3100);
+  for (std::uint64_t seed = first; seed - first < count; ++seed) {
     guarded<std::map<token, std::uint64_t>> answered_at;  // by events of the present disk
     std::set<token> safe;
     power_cycle how{.cuts = 10, .seed = seed, .sync = jobs::sync_mode::interval};
@@ -149,7 +146,8 @@ TEST(power_cut_test, AnIntervalLosesOnlyWhatCameAfterTheLastFlush) {
 
 TEST(power_cut_test, TheFileStaysWholeHoweverSeldomItIsSynced) {
   for (const auto mode : {jobs::sync_mode::interval, jobs::sync_mode::off}) {
-    const auto all = run_many(times(5, 2), {.cuts = cuts_each, .seed = 3200, .sync = mode});
+    const auto all = run_many({.ci = 2, .full = 50, .sanitized = 1},
+                              {.cuts = cuts_each, .seed = 3200, .sync = mode});
     EXPECT_EQ(all.broken, "") << to_string(mode);
   }
 }

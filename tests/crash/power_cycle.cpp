@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/guarded.hpp"
 #include "tests/crash/engine_client.hpp"
 #include "tests/crash/load.hpp"
@@ -98,9 +100,13 @@ power_cycle_result run(const power_cycle& how) {
   return all;
 }
 
-power_cycle_result run_many(int times, power_cycle how) {
+power_cycle_result run_many(const sluice::testing::effort_counts& times, power_cycle how) {
+  const std::string name = sluice::testing::test_name();
+  const std::string units = "stores with " + std::to_string(how.cuts) + " power cuts each";
+  const std::uint64_t count = sluice::testing::effort(name, units.c_str(), times);
+  how.seed = sluice::testing::seed(name, how.seed);
   power_cycle_result all;
-  for (int i = 0; i < times; ++i, ++how.seed) {
+  for (std::uint64_t i = 0; i < count; ++i, ++how.seed) {
     auto one = run(how);
     all.found.add(one.found);
     all.faults += one.faults;
@@ -108,7 +114,7 @@ power_cycle_result run_many(int times, power_cycle how) {
     all.failed_openings += one.failed_openings;
     if (!one.broken.empty() || !one.found.ok()) {
       all.broken += one.broken.empty() ? "" : one.broken + "; ";
-      all.found.findings.push_back("^ with seed " + std::to_string(how.seed));
+      all.found.findings.push_back("^ with SLUICE_SEED=" + std::to_string(how.seed));
     }
   }
   return all;

@@ -12,6 +12,7 @@
 #include "jobs/store/sqlite/sqlite_store.hpp"
 #include "jobs/store/sqlite/testing/faulty_disk.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "tests/crash/hooked_client.hpp"
 #include "tests/crash/ledger.hpp"
 
@@ -45,8 +46,8 @@ struct power_cycle_result {
 
 power_cycle_result run(const power_cycle& how);
 
-// Several of them, with seeds that count up, added together.
-power_cycle_result run_many(int times, power_cycle how);
+// Several of them, added together. Seeds count up from SLUICE_SEED, or else from `how.seed`.
+power_cycle_result run_many(const sluice::testing::effort_counts& times, power_cycle how);
 
 jobs::result<std::unique_ptr<jobs::engine>> open_engine(const faulty_disk& on,
                                                         const power_cycle& how);

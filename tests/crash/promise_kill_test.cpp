@@ -2,7 +2,7 @@
 // batch is there once, jobs of a key never overlap and never change their order, and a cron run is
 // neither lost nor doubled.
 //
-// SLUICE_CRASH_KILLS sets how often, SLUICE_CRASH_SEED when and with what load.
+// SLUICE_SEED repeats the moments and the load.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,6 +23,8 @@
 #include "jobs/json/text.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/guarded.hpp"
 #include "tests/crash/kill_cycle.hpp"
@@ -290,15 +292,14 @@ void judge_batch(const book& b, std::uint64_t n, verdict& found) {
   }
 }
 
-bool has_shown_enough(const book& b) {
+bool has_shown_enough(const book& b, std::uint64_t kills) {
   std::uint64_t keyed = 0;
   for (const auto& [key, line] : b.lines) keyed += line.acknowledged.size();
   const bool has_failed = std::ranges::any_of(b.batches, fails);
-  return keyed >= 10 * kills_asked_for() && b.batches.size() >= kills_asked_for() && has_failed &&
-         b.ticks.size() > 1;
+  return keyed >= 10 * kills && b.batches.size() >= kills && has_failed && b.ticks.size() > 1;
 }
 
-void judge(shared_book& all, const jobs::cron_info& cron) {
+void judge(shared_book& all, const jobs::cron_info& cron, std::uint64_t kills) {
   all.with([&](book& b) {
     for (const std::string& what : b.broken) ADD_FAILURE() << what;
     verdict found;
@@ -330,22 +331,20 @@ void judge(shared_book& all, const jobs::cron_info& cron) {
         n(found.keyed), n(found.lost), n(b.broken.size()), n(b.batches.size()),
         n(found.failed_batches), n(found.callbacks_missing), n(found.callbacks_wrong),
         n(b.ticks.size()), n(found.runs_missing), n(found.runs_doubled));
-    EXPECT_TRUE(has_shown_enough(b)) << "too little load to show anything";
+    EXPECT_TRUE(has_shown_enough(b, kills)) << "too little load to show anything";
   });
 }
 
 TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
-  const std::uint64_t kills = kills_asked_for();
-  const auto seed = setting("SLUICE_CRASH_SEED",
-                            static_cast<std::uint64_t>(seam::now().time_since_epoch().count()));
-  std::printf("[          ] %lu kills, SLUICE_CRASH_SEED=%lu\n", static_cast<unsigned long>(kills),
-              static_cast<unsigned long>(seed));
-  std::fflush(stdout);  // a run that hangs or is ended must have said it
+  const std::string name = sluice::testing::test_name();
+  const std::uint64_t kills = sluice::testing::effort(name, "kills", usual_kills);
   const temporary_folder folder;
-  random chance(seed);
+  random chance(sluice::testing::seed(name));
   shared_book all;
   // On a busy machine a life is short of load: there are more of them then.
-  const auto is_enough = [&] { return all.with(has_shown_enough); };
+  const auto is_enough = [&] {
+    return all.with([&](const book& b) { return has_shown_enough(b, kills); });
+  };
   for (std::uint64_t i = 0; i < kills || (i < 10 * kills && !is_enough()); ++i) {
     server_program server(folder);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "after " << i << " kills";
@@ -379,7 +378,7 @@ TEST(promise_kill_test, KeysBatchesAndCronKeepTheirPromises) {
   const auto cron = last.server().get_cron("tick");
   ASSERT_TRUE(cron) << cron.error().message;
   EXPECT_EQ(cron->entry.missed, 0U);
-  judge(all, *cron);
+  judge(all, *cron, kills);
   EXPECT_EQ(server.stop().code, 0);
   const auto checked = jobs::cli::testing::run_sluice({"check", "--data", folder.file("data")});
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;

@@ -5,11 +5,14 @@
 //   --expect  how the mutation shows: check, race, deadlock, livelock, exception, leak,
 //             use_after_free or crash; or `nothing`: every scenario must hold
 //   --filter  only scenarios whose name contains the text
+//
+// They get the schedules that the suite gets (tests/sim).
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -78,18 +81,19 @@ int found(const sluice::sim::result& r, std::uint64_t schedules_before,
 
 }  // namespace
 
-int main(int count, char** given) {
+int main(int count, char** given) try {
   arguments asked;
   if (!parse(count, given, asked)) {
     std::fprintf(stderr, "see the comment in mutant_main.cpp for its arguments\n");
     return 2;
   }
+  const std::uint64_t percent = sluice::sim::percent_of_schedules("mutant");
   std::uint64_t schedules = 0;
   int run = 0;
   for (const auto& s : sluice::sim::all_scenarios()) {
     if (s.name.find(asked.filter) == std::string::npos) continue;
     ++run;
-    const auto r = sluice::sim::explore(s.how, s.body);
+    const auto r = sluice::sim::explore(sluice::sim::reduced(s.how, percent), s.body);
     if (r.failed()) return found(r, schedules, asked.expected);
     schedules += r.schedules;
   }
@@ -97,4 +101,7 @@ int main(int count, char** given) {
               asked.expected.front() == "nothing" ? "none, nothing found" : "NOT found", run,
               static_cast<unsigned long long>(schedules));
   return run > 0 && asked.expected.front() == "nothing" ? 0 : 1;
+} catch (const std::invalid_argument& wrong) {
+  std::fprintf(stderr, "mutant: %s\n", wrong.what());
+  return 2;
 }

@@ -1,18 +1,19 @@
 // Explores every scenario, says how many schedules that were, and fails when one of them failed.
 //
-//   sluice_sim_suite [--filter TEXT] [--seed N] [--times N] [--at-least N] [--replay TRACE]
+//   sluice_sim_suite [--filter TEXT] [--at-least N] [--replay TRACE]
 //
 //   --filter   only those whose name contains the text
-//   --seed     of the random ones (1)
-//   --times    so many times the schedules of each random scenario (1)
 //   --at-least fails when fewer schedules were run in all
 //   --replay   runs this one schedule of the scenario that --filter names
+//
+// SLUICE_SEED is the seed of the random searches (1), SLUICE_LONG=1 runs more schedules.
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "sluice/sim/testing/scenario.hpp"
@@ -22,8 +23,6 @@ namespace {
 struct arguments {
   std::string filter;
   std::string replay;
-  std::uint64_t seed = 1;
-  std::uint64_t times = 1;
   std::uint64_t at_least = 0;
 };
 
@@ -35,10 +34,6 @@ bool parse(int count, char** given, arguments& into) {
       into.filter = value;
     } else if (name == "--replay") {
       into.replay = value;
-    } else if (name == "--seed") {
-      into.seed = std::strtoull(value, nullptr, 10);
-    } else if (name == "--times") {
-      into.times = std::strtoull(value, nullptr, 10);
     } else if (name == "--at-least") {
       into.at_least = std::strtoull(value, nullptr, 10);
     } else {
@@ -66,13 +61,17 @@ const char* to_string(sluice::sim::search how) {
 
 }  // namespace
 
-int main(int count, char** given) {
+int main(int count, char** given) try {
   using sluice::sim::search;
   arguments asked;
   if (!parse(count, given, asked)) {
     std::fprintf(stderr, "sluice_sim_suite: see the comment in suite_main.cpp for its arguments\n");
     return 2;
   }
+  const std::string path = given[0];
+  const std::string program = path.substr(path.rfind('/') + 1);
+  const std::uint64_t percent = sluice::sim::percent_of_schedules(program);
+  const std::uint64_t seed = sluice::testing::seed(program, 1);
   const auto began = std::chrono::steady_clock::now();
   std::uint64_t schedules = 0;
   std::uint64_t steps = 0;
@@ -81,11 +80,8 @@ int main(int count, char** given) {
   std::printf("%-62s %-10s %10s %8s %7s\n", "scenario", "search", "schedules", "longest", "ms");
   for (const auto& s : sluice::sim::all_scenarios()) {
     if (s.name.find(asked.filter) == std::string::npos) continue;
-    auto how = s.how;
-    if (how.how != search::exhaustive) {
-      how.seed = asked.seed;
-      how.schedules *= asked.times;
-    }
+    auto how = sluice::sim::reduced(s.how, percent);
+    if (how.how != search::exhaustive) how.seed = seed;
     if (!asked.replay.empty()) {
       how.how = search::replay;
       how.trace = asked.replay;
@@ -110,11 +106,9 @@ int main(int count, char** given) {
   }
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - began);
-  const std::string program = given[0];
   std::printf("sim: %s: %d scenarios, %llu schedules, %llu steps in %lld ms: %d failed\n",
-              program.substr(program.rfind('/') + 1).c_str(), run,
-              static_cast<unsigned long long>(schedules), static_cast<unsigned long long>(steps),
-              static_cast<long long>(took.count()), failed);
+              program.c_str(), run, static_cast<unsigned long long>(schedules),
+              static_cast<unsigned long long>(steps), static_cast<long long>(took.count()), failed);
   if (run == 0) {
     std::fprintf(stderr, "no scenario has '%s' in its name\n", asked.filter.c_str());
     return 2;
@@ -125,4 +119,7 @@ int main(int count, char** given) {
     return 1;
   }
   return failed == 0 ? 0 : 1;
+} catch (const std::invalid_argument& wrong) {
+  std::fprintf(stderr, "sluice_sim_suite: %s\n", wrong.what());
+  return 2;
 }

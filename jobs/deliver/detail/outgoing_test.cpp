@@ -9,8 +9,10 @@
 
 #include "jobs/deliver/testing/receiver.hpp"
 #include "jobs/deliver/testing/test_authority.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/sync/event.hpp"
 
 namespace sluice::jobs::detail::outgoing_test {
@@ -294,7 +296,7 @@ TEST_F(outgoing_test, CancelEndsItAtOnce) {
 }
 
 TEST_F(outgoing_test, GarbageIsAFaultAndNothingElse) {
-  constexpr unsigned seed = 23;
+  const auto seed = static_cast<unsigned>(sluice::testing::seed(sluice::testing::test_name(), 23));
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const std::string good = answer(200, "0123456789", "Content-Type: text/plain\r\nX: y\r\n").text;

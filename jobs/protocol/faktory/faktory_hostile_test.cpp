@@ -3,6 +3,8 @@
 #include <random>
 
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::testing::faktory_hostile_test {
 namespace {
@@ -143,9 +145,7 @@ TEST_F(FaktoryHostile, WhatIsKeptBesideAJobIsBounded) {
 }
 
 TEST_F(FaktoryHostile, RandomBytesBreakNothing) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937_64 random(sluice::testing::seed(sluice::testing::test_name()));
   const std::vector<std::string> words = {"PUSH ",
                                           "PUSHB ",
                                           "ACK ",

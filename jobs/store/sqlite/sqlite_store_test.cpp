@@ -14,7 +14,9 @@
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "jobs/store/testing/store_gates_suite.hpp"
 #include "jobs/store/testing/store_suite.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::testing::sqlite_store_test {
 namespace {
@@ -419,7 +421,7 @@ job with_some_options(job j, std::mt19937_64& random) {
 TEST_F(sqlite_store_test, JobsThatStandAloneComeAndGoInAnyNumber) {
   auto it = open_with_a_job();
   must(it->apply(a_batch(start, setting(2, "mail"))));
-  constexpr std::uint64_t seed = 20261116;
+  const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 20261116);
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   const auto one_in = [&](std::uint64_t n) { return random() % n == 0; };

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,9 @@
 #include "sluice/actor/keyed_actors.hpp"
 #include "sluice/actor/sqlite/sqlite_actor_store.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 
 namespace sluice::keyed_crash_test {
@@ -23,7 +24,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint32_t accounts = 50;
-constexpr int rounds = 8;
 
 struct deposit {
   using reply = std::uint32_t;
@@ -77,9 +77,9 @@ struct acknowledged {
 }
 
 TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const std::string name = testing::test_name();
+  const std::uint64_t seed = testing::seed(name);
+  const int rounds = static_cast<int>(testing::effort(name, "kills", {.ci = 8, .full = 100}));
   const testing::temporary_folder folder;
   const std::string path = folder.file("accounts.db");
   random dice(seed);
@@ -115,7 +115,7 @@ TEST(keyed_crash_test, WhatWasAcknowledgedOutlivesAKill) {
       EXPECT_GE(there, balances[k]) << "account " << k << " after kill " << round;
     }
   }
-  std::printf("%d kills, %u acknowledged\n", rounds, heard);
+  std::printf("%u acknowledged\n", heard);
 }
 
 }  // namespace
