@@ -24,7 +24,8 @@ void_result validate(const deliverer_options& o) {
     return invalid_options("requests_max must be from 1 to " + std::to_string(requests_most));
   }
   if (o.webhook_concurrency == 0 || o.webhook_concurrency > requests_most) {
-    return invalid_options("webhook_concurrency must be from 1 to " + std::to_string(requests_most));
+    return invalid_options("webhook_concurrency must be from 1 to " +
+                           std::to_string(requests_most));
   }
   for (const milliseconds d :
        {o.webhook_timeout, o.connect_timeout, o.keep_idle, o.pause_first, o.pause_longest}) {
@@ -32,10 +33,12 @@ void_result validate(const deliverer_options& o) {
       return invalid_options("timeouts and pauses must be from 1 ms to 10 years");
     }
   }
-  if (o.pause_first > o.pause_longest) return invalid_options("pause_first is longer than pause_longest");
+  if (o.pause_first > o.pause_longest)
+    return invalid_options("pause_first is longer than pause_longest");
   if (o.failures_in_a_row == 0) return invalid_options("failures_in_a_row must be at least 1");
   if (o.answer_bytes_max > limits::result_bytes_max) {
-    return invalid_options("answer_bytes_max must be at most " + std::to_string(limits::result_bytes_max));
+    return invalid_options("answer_bytes_max must be at most " +
+                           std::to_string(limits::result_bytes_max));
   }
   return done{};
 }

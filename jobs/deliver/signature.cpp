@@ -96,8 +96,9 @@ void_result validate_secrets(const std::vector<std::string>& secrets) {
   for (std::size_t i = 0; i < secrets.size(); ++i) {
     if (secrets[i].size() >= secret_bytes_min && secrets[i].size() <= secret_bytes_max) continue;
     return invalid_error("secret " + std::to_string(i + 1) + " must have from " +
-                 std::to_string(secret_bytes_min) + " to " + std::to_string(secret_bytes_max) +
-                 " bytes; `openssl rand -hex 32` makes a good one");
+                         std::to_string(secret_bytes_min) + " to " +
+                         std::to_string(secret_bytes_max) +
+                         " bytes; `openssl rand -hex 32` makes a good one");
   }
   return done{};
 }
@@ -118,14 +119,16 @@ void_result verify_signature(std::string_view header, std::string_view body,
   if (!read) return read.error();
   const milliseconds away = now - unix_time{read->at * 1000};
   if (away > tolerance) return invalid_error("the signature is too old");
-  if (away < -tolerance) return invalid_error("the signature is from the future: look at the clocks");
+  if (away < -tolerance)
+    return invalid_error("the signature is from the future: look at the clocks");
   const std::string text = signed_text(read->seconds, body);
   bool fits = false;
   for (const std::string& secret : secrets) {
     const std::string expected = hmac_hex(text, secret);
     for (const std::string_view v1 : read->v1) fits = same(expected, v1) || fits;
   }
-  if (!fits) return invalid_error("the signature fits no secret: the body or the secret is another");
+  if (!fits)
+    return invalid_error("the signature fits no secret: the body or the secret is another");
   return done{};
 }
 

@@ -79,7 +79,8 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
       if (d.step.empty()) continue;
       const auto named = names.find(d.step);
       if (named == names.end()) {
-        return invalid_error(called(jobs, i) + ": after: there is no step '" + d.step + "' in this push");
+        return invalid_error(called(jobs, i) + ": after: there is no step '" + d.step +
+                             "' in this push");
       }
       ++waits_for[i];
       followers[named->second].push_back(i);
@@ -97,7 +98,8 @@ result<std::vector<std::size_t>> order_of_steps(const std::vector<job_spec>& job
     }
   }
   if (order.size() < jobs.size()) {
-    return invalid_error("steps wait for one another in a circle: " + cycle_of(jobs, names, placed));
+    return invalid_error("steps wait for one another in a circle: " +
+                         cycle_of(jobs, names, placed));
   }
   return order;
 }

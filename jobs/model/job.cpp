@@ -114,7 +114,8 @@ void_result validate_queue_name(std::string_view name) {
 
 void_result validate(const job_spec& s) {
   if (auto named = validate_queue_name(s.queue); !named) return named;
-  if (s.kind.empty()) return invalid_error("kind must not be empty: it says which handler does the job");
+  if (s.kind.empty())
+    return invalid_error("kind must not be empty: it says which handler does the job");
   if (s.kind.size() > limits::kind_bytes_max) return too_long("kind", limits::kind_bytes_max);
   if (s.args.data.size() > limits::args_bytes_max) {
     return too_long("args", limits::args_bytes_max);
@@ -128,7 +129,8 @@ void_result validate(const job_spec& s) {
   if (s.run_at.ms < 0) return invalid_error("run_at must not be before 1970");
   if (!is_duration(s.lease_for)) return invalid_error("lease_for must be from 0 to 10 years");
   if (!is_duration(s.time_limit)) return invalid_error("time_limit must be from 0 to 10 years");
-  if (s.keep_for && !is_duration(*s.keep_for)) return invalid_error("keep_for must be from 0 to 10 years");
+  if (s.keep_for && !is_duration(*s.keep_for))
+    return invalid_error("keep_for must be from 0 to 10 years");
   if (auto unique = validate_unique(s.unique); !unique) return unique;
   if (auto waits = validate_waiting(s); !waits) return waits;
   return validate(s.retry);

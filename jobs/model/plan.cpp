@@ -32,7 +32,8 @@ void_result validate(const plan_request& r) {
     return invalid_error("--burst must be from 0 to 1000000000 jobs a second");
   }
   if (r.burst_per_second < r.base_per_second) {
-    return invalid_error("--burst is what arrives in all during the burst: it must be at least --rate");
+    return invalid_error(
+        "--burst is what arrives in all during the burst: it must be at least --rate");
   }
   if (!is_within(r.burst_for.count(), 0, seconds_max)) {
     return invalid_error("--for must be from 0 to 366 days");
@@ -40,7 +41,8 @@ void_result validate(const plan_request& r) {
   if (!is_within(r.compute.count(), 0, seconds_max)) {
     return invalid_error("--compute must be from 0 to 366 days");
   }
-  if (!is_within(r.wait.count(), 0, seconds_max)) return invalid_error("--wait must be from 0 to 366 days");
+  if (!is_within(r.wait.count(), 0, seconds_max))
+    return invalid_error("--wait must be from 0 to 366 days");
   if (r.compute.count() + r.wait.count() < 1e-9) {
     return invalid_error("--compute and --wait are both zero: a job must take some time");
   }
@@ -52,7 +54,8 @@ void_result validate(const plan_request& r) {
     return invalid_error("--drain-within must be from 1ms to 366 days");
   }
   if (r.workers && r.drain_within) {
-    return invalid_error("--workers and --drain-within: one follows from the other; give one of them");
+    return invalid_error(
+        "--workers and --drain-within: one follows from the other; give one of them");
   }
   if (!is_within(r.headroom, 0, 100)) return invalid_error("--headroom must be from 0 to 100");
   return done{};
@@ -86,8 +89,9 @@ result<std::size_t> workers_of(const plan_request& r, std::size_t threads) {
         r.compute.count() > 0 ? static_cast<double>(r.cores) / r.compute.count() : planned_rate_max;
     if (service > most * (1 + nearly)) {
       return invalid_error("--drain-within " + short_duration(*r.drain_within) + " takes " +
-                   short_number(service) + " jobs a second; " + std::to_string(r.cores) +
-                   " cores compute " + short_number(most) + ": give more --cores or more time");
+                           short_number(service) + " jobs a second; " + std::to_string(r.cores) +
+                           " cores compute " + short_number(most) +
+                           ": give more --cores or more time");
     }
     const double workers = std::ceil(service * job_seconds(r) - nearly);
     if (workers > static_cast<double>(workers_max)) {
@@ -96,7 +100,8 @@ result<std::size_t> workers_of(const plan_request& r, std::size_t threads) {
     return static_cast<std::size_t>(std::max(workers, 1.0));
   }
   if (threads > 0) return threads;
-  return invalid_error("--workers is needed: jobs that only wait take no core, so none follow from those");
+  return invalid_error(
+      "--workers is needed: jobs that only wait take no core, so none follow from those");
 }
 
 void judge(plan& p) {
@@ -200,7 +205,7 @@ std::vector<plan::sample> plan::samples(std::size_t count) const {
 result<double> parse_rate(std::string_view text) {
   const auto refused = [&] {
     return invalid_error("'" + std::string(text.substr(0, 40)) +
-                 "' is no rate; write jobs and a time: 100/s, 2.5k/s, 6000/m, 1M/h");
+                         "' is no rate; write jobs and a time: 100/s, 2.5k/s, 6000/m, 1M/h");
   };
   double value = 0;
   const auto [end, failed] =

@@ -20,10 +20,12 @@ bool is_rate(double rate) {
 
 void_result validate_limits(const queue_options& o) {
   if (!is_rate(o.rate)) return invalid_error("rate must be from 0 (no limit) to 1000000 a second");
-  if (!is_rate(o.key_rate)) return invalid_error("key_rate must be from 0 (no limit) to 1000000 a second");
+  if (!is_rate(o.key_rate))
+    return invalid_error("key_rate must be from 0 (no limit) to 1000000 a second");
   if (o.rate_burst > burst_max) return invalid_error("rate_burst must be from 0 to 10000000");
   if (o.key_burst > burst_max) return invalid_error("key_burst must be from 0 to 10000000");
-  if (o.concurrency > concurrency_max) return invalid_error("concurrency must be from 0 to 1000000");
+  if (o.concurrency > concurrency_max)
+    return invalid_error("concurrency must be from 0 to 1000000");
   if (o.key_concurrency < 1 || o.key_concurrency > concurrency_max) {
     return invalid_error("key_concurrency must be from 1 to 1000000");
   }

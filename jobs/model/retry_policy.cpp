@@ -16,7 +16,7 @@ constexpr milliseconds pause_limit = std::chrono::hours(24 * 366);
 void_result validate(const retry_policy& p) {
   if (p.attempts_max < 1 || p.attempts_max > attempts_limit) {
     return invalid_error("retry.attempts must be from 1 (never again) to " +
-                 std::to_string(attempts_limit));
+                         std::to_string(attempts_limit));
   }
   if (p.first < milliseconds(0) || p.first > pause_limit) {
     return invalid_error("retry.first must be from 0 to 366 days");
@@ -27,7 +27,8 @@ void_result validate(const retry_policy& p) {
   if (!(p.factor >= 1.0 && p.factor <= 1000.0)) {
     return invalid_error("retry.factor must be from 1 to 1000");
   }
-  if (!(p.jitter >= 0.0 && p.jitter <= 1.0)) return invalid_error("retry.jitter must be from 0 to 1");
+  if (!(p.jitter >= 0.0 && p.jitter <= 1.0))
+    return invalid_error("retry.jitter must be from 0 to 1");
   return done{};
 }
 

@@ -44,14 +44,16 @@ count_deltas::delta& count_deltas::of(queue_number queue) {
 }
 
 void count_deltas::enter(queue_number queue, job_state state, std::uint64_t weight) {
-  check(state != job_state::running, count_deltas_object, "a state that a store keeps, and running is none");
+  check(state != job_state::running, count_deltas_object,
+        "a state that a store keeps, and running is none");
   delta& d = of(queue);
   ++d.jobs[static_cast<std::size_t>(state)];
   if (!has_ended(state)) d.bytes += static_cast<std::int64_t>(weight);
 }
 
 void count_deltas::leave(queue_number queue, job_state state, std::uint64_t weight) {
-  check(state != job_state::running, count_deltas_object, "a state that a store keeps, and running is none");
+  check(state != job_state::running, count_deltas_object,
+        "a state that a store keeps, and running is none");
   delta& d = of(queue);
   --d.jobs[static_cast<std::size_t>(state)];
   if (!has_ended(state)) d.bytes -= static_cast<std::int64_t>(weight);

@@ -49,7 +49,8 @@ long long deviations(const result& r) {
 
 class FailingExpectation : public ::testing::TestWithParam<void (*)()> {};
 INSTANTIATE_TEST_SUITE_P(, FailingExpectation,
-                         ::testing::Values(&expects_both, &asserts_both, &expects_both_on_a_thread));
+                         ::testing::Values(&expects_both, &asserts_both,
+                                           &expects_both_on_a_thread));
 
 TEST_P(FailingExpectation, IsFoundAsACheckWithItsText) {
   for (const bool leaks : {true, false}) {

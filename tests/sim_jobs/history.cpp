@@ -86,7 +86,8 @@ class history_player {
 }  // namespace
 
 history run(const history_plan& plan) {
-  auto [made, said] = play<history_player, history>(plan, {.name = "history", .steps_max = 20'000'000});
+  auto [made, said] =
+      play<history_player, history>(plan, {.name = "history", .steps_max = 20'000'000});
   if (!said.empty()) made.found.findings.push_back(said);
   if (!said.empty() && made.found.ok()) made.broken += said;
   return std::move(made);

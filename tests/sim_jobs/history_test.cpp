@@ -26,14 +26,16 @@ TEST(history_test, AnotherSeedGivesAnotherHistory) {
 
 TEST(history_test, AJobThatADiskEatsIsFoundToBeLost) {
   history all;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) all.add(run(history_plan{.seed = seed, .eats = 1}));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    all.add(run(history_plan{.seed = seed, .eats = 1}));
   EXPECT_GT(all.found.lost, 0U);
   EXPECT_EQ(all.found.revived, 0U);
 }
 
 TEST(history_test, AJobThatComesBackAfterItsEndIsFound) {
   history all;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) all.add(run(history_plan{.seed = seed, .revives = 1}));
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    all.add(run(history_plan{.seed = seed, .revives = 1}));
   EXPECT_GT(all.found.revived, 0U);
   EXPECT_EQ(all.found.lost, 0U);
 }

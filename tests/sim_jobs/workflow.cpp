@@ -312,7 +312,8 @@ class workflow_player {
 }  // namespace
 
 workflow run(const workflow_plan& plan) {
-  auto [made, said] = play<workflow_player, workflow>(plan, {.name = "workflow", .steps_max = 20'000'000});
+  auto [made, said] =
+      play<workflow_player, workflow>(plan, {.name = "workflow", .steps_max = 20'000'000});
   made.broken += said;
   return std::move(made);
 }

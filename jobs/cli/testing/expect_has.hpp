@@ -6,6 +6,5 @@
 
 #include <string_view>
 
-#define EXPECT_HAS(text, part)                                           \
-  EXPECT_NE(std::string_view(text).find(part), std::string_view::npos) \
-      << "in: " << (text)
+#define EXPECT_HAS(text, part) \
+  EXPECT_NE(std::string_view(text).find(part), std::string_view::npos) << "in: " << (text)

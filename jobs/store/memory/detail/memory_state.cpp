@@ -53,7 +53,8 @@ memory_state::kept_job& memory_state::job_of(const change& c) {
   const auto at = jobs_.find(c.id);
   check(at != jobs_.end() && at->second.queue == c.queue &&
             (at->second.it->state == c.from || was_released(*at->second.it, c)),
-        memory_store_object, "a job that is there, in the queue and the state that the change says");
+        memory_store_object,
+        "a job that is there, in the queue and the state that the change says");
   return at->second;
 }
 
