@@ -32,15 +32,26 @@ inline std::uint16_t port_of(const jobs::cli::testing::server_program& server) {
   return port;
 }
 
-// The most that it has ever had in memory: VmHWM of the kernel.
-inline std::uint64_t peak_memory_kb(const jobs::cli::testing::program& of) {
-  std::ifstream status("/proc/" + std::to_string(of.pid()) + "/status");
+// A number that the kernel counts for a process: the line `name` of /proc/PID/`file`.
+inline std::uint64_t counted_by_kernel(const jobs::cli::testing::program& of,
+                                       const std::string& file, const std::string& name) {
+  std::ifstream lines("/proc/" + std::to_string(of.pid()) + "/" + file);
   std::string line;
-  while (std::getline(status, line)) {
-    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10);
+  while (std::getline(lines, line)) {
+    if (line.starts_with(name)) return std::strtoull(line.c_str() + name.size(), nullptr, 10);
   }
-  ADD_FAILURE() << "no VmHWM in its status";
+  ADD_FAILURE() << "no " << name << " in /proc/PID/" << file;
   return ~std::uint64_t{0};
+}
+
+// The most that it has ever had in memory.
+inline std::uint64_t peak_memory_kb(const jobs::cli::testing::program& of) {
+  return counted_by_kernel(of, "status", "VmHWM:");
+}
+
+// What it has read by system calls, from a disk or a cache.
+inline std::uint64_t bytes_read(const jobs::cli::testing::program& of) {
+  return counted_by_kernel(of, "io", "rchar:");
 }
 
 // Of all its threads, those that have ended too; exact, where /proc/<pid>/stat counts ticks as long

@@ -37,7 +37,8 @@ using jobs::cli::testing::temporary_folder;
 constexpr std::uint64_t backlog = 1'000'000;
 constexpr std::uint64_t args_bytes = 100;
 constexpr std::uint64_t memory_max_kb = 64'000;
-constexpr auto restart_max = 1s;
+// Of what is stored. Most of it is the write-ahead log, which has a limit.
+constexpr double restart_read_max = 0.25;
 constexpr std::uint64_t own_leases = 1;  // the server itself waits for webhooks to post
 constexpr auto idle_for = 10s;
 constexpr auto idle_cpu_max = 10ms;
@@ -75,27 +76,28 @@ std::uint64_t bytes_on_disk(const temporary_folder& folder) {
   return bytes;
 }
 
-// From the start of the program until a worker has a job in hand.
-microseconds start_to_first_lease(const temporary_folder& folder) {
-  const auto began = seam::now();
+// Starts the program and leases a job. Returns the bytes that the program read until then. How long
+// it takes is a row of `./bench backlog`.
+std::uint64_t read_until_first_lease(const temporary_folder& folder) {
   server_program server(folder);
   wire w(port_of(server));
   w.request("POST", "/v1/leases", R"({"queues":["default"]})");
   const auto answered = w.receive();
-  const auto took = std::chrono::duration_cast<microseconds>(seam::now() - began);
+  const std::uint64_t read = bytes_read(server.itself());
   EXPECT_EQ(answered.status, 200) << answered.body;
   EXPECT_EQ(unfinished_jobs(w, "default"), backlog);
   const auto peak = peak_memory_kb(server.itself());
   EXPECT_LT(peak, memory_max_kb);
-  std::printf("[          ] restart to first lease %.1f ms, peak memory %.1f MB\n",
-              static_cast<double>(took.count()) / 1000, static_cast<double>(peak) / 1000);
+  std::printf("[          ] %.1f MB read from the start to the first lease, peak memory %.1f MB\n",
+              static_cast<double>(read) / 1e6, static_cast<double>(peak) / 1000);
   server.itself().signal(SIGKILL);
   EXPECT_EQ(server.itself().wait().code, 128 + SIGKILL);
-  return took;
+  return read;
 }
 
 TEST(promises_test, AMillionWaitingJobsTakeLittleMemoryAndDelayNoRestart) {
   const temporary_folder folder;
+  std::uint64_t stored = 0;
   {
     server_program server(folder);
     const auto began = seam::now();
@@ -105,7 +107,7 @@ TEST(promises_test, AMillionWaitingJobsTakeLittleMemoryAndDelayNoRestart) {
     wire w(port_of(server));
     ASSERT_EQ(unfinished_jobs(w, "default"), backlog);
     const auto peak = peak_memory_kb(server.itself());
-    const auto stored = bytes_on_disk(folder);
+    stored = bytes_on_disk(folder);
     std::printf("[          ] %lu jobs pushed in %.1f s, %.1f MB on disk, peak memory %.1f MB\n",
                 static_cast<unsigned long>(backlog), took, static_cast<double>(stored) / 1e6,
                 static_cast<double>(peak) / 1000);
@@ -114,11 +116,10 @@ TEST(promises_test, AMillionWaitingJobsTakeLittleMemoryAndDelayNoRestart) {
     server.itself().signal(SIGKILL);
     EXPECT_EQ(server.itself().wait().code, 128 + SIGKILL);
   }
-  // Time on the wall is shared with whatever else runs on the machine, which can only add to it:
-  // the shortest of three is the nearest to what the server itself needs.
-  auto best = microseconds::max();
-  for (int i = 0; i < 3; ++i) best = std::min(best, start_to_first_lease(folder));
-  EXPECT_LT(best, restart_max);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LT(static_cast<double>(read_until_first_lease(folder)),
+              restart_read_max * static_cast<double>(stored));
+  }
 }
 
 std::uint64_t waiting_leases(wire& w) {
