@@ -576,8 +576,9 @@ TEST_F(ChannelDeathTest, DestructionWithAWaitingSenderNamesTheChannel) {
   EXPECT_DEATH(
       {
         std::optional<channel<int>> c(std::in_place, channel<int>::options{.name = "orders"});
-        std::jthread sender([&] { (void)c->send(1); });
-        eventually([&] { return c->waiting_to_send() == 1; });
+        channel<int>& orders = *c;  // c itself belongs to this thread
+        std::jthread sender([&] { (void)orders.send(1); });
+        eventually([&] { return orders.waiting_to_send() == 1; });
         c.reset();
       },
       "sluice::channel.*orders.*no producers waiting");
