@@ -660,8 +660,8 @@ class EngineModel : public engine_words {
 };
 
 TEST_F(EngineModel, SaysTheSameAsTheEngine) {
-  const auto seeds =
-      sluice::testing::seeds(sluice::testing::test_name(), {.ci = 200, .full = 1000});
+  const auto seeds = sluice::testing::seeds(sluice::testing::test_name(),
+                                            {.ci = 200, .full = 1000, .sanitized = 50});
   for (std::uint64_t i = 0; i < seeds.count && !HasFailure(); ++i) {
     known_ids.clear();
     run(seeds.first + i, 150);
