@@ -223,6 +223,24 @@ TEST(router_test, WhatALeavingWorkerHasNotBegunGoesToTheOthers) {
   }
 }
 
+TEST(router_test, ByPriorityALeavingWorkerWhoseTurnHasNotBegunPassesItOn) {
+  manual_executor behind;
+  manual_executor free;
+  numbers r(urgent());
+  std::vector<int> got;
+  auto a = r.join(behind, [](int&) {});
+  auto b = r.join(free, [&](int& item) { got.push_back(item); });
+  push_all(r, {1});
+  ASSERT_EQ(behind.pending(), 1u) << "worker a is scheduled for the item";
+  std::jthread leaves([&] { a.leave(); });
+  eventually([&] { return r.stats().workers == 1; });
+  behind.run_all();
+  leaves.join();
+  EXPECT_EQ(got, std::vector<int>()) << "worker a has left";
+  free.run_all();
+  EXPECT_EQ(got, (std::vector<int>{1}));
+}
+
 TEST(router_test, TheRestOfAKeyMovesToItsNewOwnerInOrder) {
   numbers r(keyed());
   auto a = r.join();

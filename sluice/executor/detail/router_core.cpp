@@ -569,7 +569,8 @@ void router_core::leave(member& m) {
       }
       serving_ = false;
       serve_producers(after);  // what they wait for may belong to another now
-      if (rule_ == routing::work_stealing) kick_all(after);
+      // `m` may be the only worker scheduled for a shared item, which it can no longer begin.
+      if (rule_ == routing::work_stealing || rule_ == routing::by_priority) kick_all(after);
     }
   }
   m.over_.wait();
