@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/base/testing/eventually.hpp"
 #include "sluice/executor/router.hpp"
 #include "sluice/executor/thread_pool.hpp"
+#include "sluice/sync/event.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
 namespace sluice::testing::router_model_test {
@@ -141,7 +141,7 @@ class router_stress : public ::testing::TestWithParam<routing> {
       EXPECT_EQ(last[i.key].fetch_add(1), i.number) << "key " << i.key;
       inside[i.key].fetch_sub(1);
     }
-    ++done;
+    if (++done == keys * each) all_handled.set();
   }
 
   static constexpr std::uint32_t each = 300;
@@ -149,6 +149,7 @@ class router_stress : public ::testing::TestWithParam<routing> {
   std::array<std::atomic<int>, keys> inside{};
   std::array<std::atomic<std::uint32_t>, keys> last{};
   std::atomic<std::uint32_t> done{0};
+  event all_handled;
 };
 
 TEST_P(router_stress, EveryItemIsHandledOnceWhileWorkersJoinAndLeaveUnderLoad) {
@@ -205,7 +206,7 @@ TEST_P(router_stress, EveryItemIsHandledOnceWhileWorkersJoinAndLeaveUnderLoad) {
         if (choose.below(2) == 0) some.front().leave();
       }
     });
-    eventually([&] { return done == keys * each; }, "every item to be handled");
+    all_handled.wait();
     over = true;
     threads.clear();
     r.drain();
@@ -223,10 +224,13 @@ TEST_P(router_stress, StopUnderLoadHandsBackExactlyWhatWasNotHandled) {
   for (int round = 0; round < 20; ++round) {
     done = 0;
     for (auto& l : last) l = 0;
+    event under_load;
     router<item> r(options_for(GetParam(), 4));
     std::vector<router<item>::worker> workers;
     for (int i = 0; i < 3; ++i) {
-      workers.push_back(r.join(pool, [this](item&) { ++done; }));
+      workers.push_back(r.join(pool, [&](item&) {
+        if (++done == 51) under_load.set();
+      }));
     }
     std::atomic<std::uint32_t> accepted{0};
     std::vector<std::jthread> threads;
@@ -242,7 +246,7 @@ TEST_P(router_stress, StopUnderLoadHandsBackExactlyWhatWasNotHandled) {
         }
       });
     }
-    eventually([&] { return done > 50; });
+    under_load.wait();
     const auto unstarted = r.stop();
     threads.clear();
     EXPECT_EQ(unstarted.size() + done, accepted);
