@@ -21,6 +21,7 @@
 #include "sluice/executor/testing/executor_kinds.hpp"
 #include "sluice/executor/thread_pool.hpp"
 #include "sluice/sync/event.hpp"
+#include "sluice/sync/latch.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
@@ -330,14 +331,14 @@ class hop final : public work {
   std::coroutine_handle<> handle_;
 };
 
-detached transfer(account* from, account* to, long amount, std::atomic<int>* done) {
+detached transfer(account* from, account* to, long amount, latch* done) {
   hop to_first(from->serial);
   co_await to_first;
   from->balance -= amount;
   hop to_second(to->serial);
   co_await to_second;
   to->balance += amount;
-  ++*done;
+  done->count_down();
 }
 
 TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
@@ -347,7 +348,7 @@ TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
   thread_pool pool(4);
   std::deque<account> accounts;
   for (int i = 0; i < 8; ++i) accounts.emplace_back(pool);
-  std::atomic<int> done{0};
+  latch done(threads * each);
   {
     std::vector<std::jthread> movers;
     for (int who = 0; who < threads; ++who) {
@@ -365,7 +366,7 @@ TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
             from.balance -= amount;
             const auto deposit = [&to, amount, &done] {
               to.balance += amount;
-              ++done;
+              done.count_down();
             };
             submission f = deposit;
             while (!to.serial.try_submit_ref(f)) std::this_thread::yield();
@@ -376,7 +377,7 @@ TEST(strand_test, WhatOnlyItsFunctionsTouchNeedsNoLock) {
       });
     }
   }
-  eventually([&] { return done == threads * each; });
+  done.wait();
   for (auto& a : accounts) a.serial.drain();
   long total = 0;
   for (auto& a : accounts) total += a.balance;

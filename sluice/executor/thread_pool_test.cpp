@@ -21,6 +21,7 @@
 #include "sluice/executor/testing/blocker.hpp"
 #include "sluice/executor/testing/executor_kinds.hpp"
 #include "sluice/sync/event.hpp"
+#include "sluice/sync/latch.hpp"
 #include "sluice/sync/testing/cpu_time.hpp"
 #include "sluice/sync/testing/stress.hpp"
 
@@ -223,13 +224,13 @@ TEST(thread_pool, AThreadOfThePoolRunsWhatItWouldHaveToWaitFor) {
 
 TEST(thread_pool, AllItsThreadsMaySubmitToAFullPoolAtOnce) {
   thread_pool pool({.core = 4, .capacity = 2});
-  std::atomic<int> ran{0};
+  latch ran(2000);
   for (int i = 0; i < 200; ++i) {
     ASSERT_TRUE(pool.submit([&] {
-      for (int j = 0; j < 10; ++j) ASSERT_TRUE(pool.submit([&] { ++ran; }));
+      for (int j = 0; j < 10; ++j) ASSERT_TRUE(pool.submit([&] { ran.count_down(); }));
     }));
   }
-  eventually([&] { return ran == 2000; });
+  ran.wait();
 }
 
 TEST(thread_pool, WhatCallersRunNestsOnlySoDeep) {

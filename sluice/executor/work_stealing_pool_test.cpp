@@ -19,6 +19,7 @@
 #include "sluice/executor/testing/bounded_executor_suite.hpp"
 #include "sluice/executor/testing/executor_suite.hpp"
 #include "sluice/sync/event.hpp"
+#include "sluice/sync/latch.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/testing/cpu_time.hpp"
@@ -660,10 +661,10 @@ TEST(WorkStealingPoolDeathTest, AWorkerThatWaitsForItsOwnPoolIsABrokenContract) 
 
 TEST(WorkStealingPoolStressTest, ForksPostsSubmissionsAndWaitsTogetherLoseNothing) {
   sluice::testing::stress said;
-  std::atomic<long> done{0};
   std::atomic<long> forks{0};
   std::atomic<long> forks_expected{0};
   constexpr int each = 300;
+  latch done(3 * each);
   {
     sluice::mutex guard;
     work_stealing_pool pool({.threads = 3, .capacity = 32, .deque_capacity = 64});
@@ -687,13 +688,13 @@ TEST(WorkStealingPoolStressTest, ForksPostsSubmissionsAndWaitsTogetherLoseNothin
               const std::lock_guard hold(guard);
               std::this_thread::yield();
             }
-            ++done;
+            done.count_down();
           }));
         }
         said.did(each);
       });
     }
-    eventually([&] { return done == 3L * each; }, "all of it to be run");
+    done.wait();
   }
   EXPECT_EQ(forks, forks_expected);
 }
