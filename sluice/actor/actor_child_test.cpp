@@ -10,7 +10,9 @@
 
 #include "sluice/actor/testing/stage.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/work_stealing_pool.hpp"
 #include "sluice/future/timers.hpp"
 #include "sluice/sync/event.hpp"
@@ -345,7 +347,9 @@ TEST(actor_child_stress_test, AChildThatIsOverWhenItsParentLooksIsNotThereAnyMor
   work_stealing_pool pool({.threads = 2});
   actor_system system(pool);
   const auto h = system.spawn<late_host>();
-  for (int i = 0; i < 2000; ++i) ASSERT_EQ(h.ask(invite{}).get(), 0U);
+  const auto guests =
+      effort(test_name(), "guests", {.ci = 2'000, .full = 5'000, .sanitized = 300});
+  for (std::uint64_t i = 0; i < guests; ++i) ASSERT_EQ(h.ask(invite{}).get(), 0U);
 }
 
 TEST(actor_child_stress_test, OneThatIsStuckIsSeenAllTheSame) {

@@ -412,7 +412,9 @@ TEST(strand_test, EndingItRacesWithItsLastTurns) {
 TEST(strand_test, ItMayBeDestroyedAsSoonAsAPostedItemHasRun) {
   stress run;
   thread_pool pool(2);
-  for (int round = 0; round < 3'000; ++round) {
+  const auto rounds =
+      effort(test_name(), "strands", {.ci = 3'000, .full = 10'000, .sanitized = 600});
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     auto serial = std::make_unique<strand>(pool);
     std::atomic<bool> turn_began{false};
     std::atomic<bool> turn_goes_on{false};

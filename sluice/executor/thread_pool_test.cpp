@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/executor/inline_executor.hpp"
 #include "sluice/executor/testing/blocker.hpp"
 #include "sluice/executor/testing/executor_kinds.hpp"
@@ -517,7 +519,9 @@ TEST(thread_pool, AClosedPoolRunsPostsThatOneOfItsFunctionsWaitsFor) {
 // and its threads go to rest.
 TEST(thread_pool, NoPostIsLeftBehindWhileAPoolEnds) {
   testing::stress run;
-  for (int round = 0; round < 500; ++round) {
+  const auto rounds = testing::effort(testing::test_name(), "pools",
+                                      {.ci = 500, .full = 5'000, .sanitized = 100});
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     const bool elastic = round % 2 == 0;
     thread_pool pool({.core = elastic ? 1U : 3U, .max = 3, .keep_alive = 0s});
     std::array<event, 2> done;

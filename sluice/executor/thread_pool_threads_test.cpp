@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "sluice/base/testing/effort.hpp"
 #include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/test_name.hpp"
 #include "sluice/base/this_thread.hpp"
 #include "sluice/executor/testing/blocker.hpp"
 #include "sluice/executor/testing/executor_kinds.hpp"
@@ -79,7 +81,9 @@ TEST(thread_pool_threads, APostThatFindsNoIdleThreadStartsOneToo) {
 // However submissions and threads that begin something meet: as many functions as there may be
 // threads are always begun, none is left waiting.
 TEST(thread_pool_threads, NoFunctionIsLeftWaitingWhileAThreadCouldBeStarted) {
-  for (int round = 0; round < 300; ++round) {
+  const auto rounds = testing::effort(testing::test_name(), "pools",
+                                      {.ci = 300, .full = 3'000, .sanitized = 60});
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     thread_pool pool({.core = 1, .max = 4});
     blocker held;
     std::vector<std::jthread> submitters;

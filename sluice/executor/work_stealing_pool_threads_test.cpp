@@ -88,12 +88,13 @@ TEST(WorkStealingPoolThreadsTest, ASpareIsNamedAfterItsNumberToo) {
 TEST(WorkStealingPoolThreadsTest, ASpareMayBeCalledForWhileTheLastOneEnds) {
   sluice::testing::stress said;
   auto dice = said.generator(0);
-  constexpr int rounds = 5000;
+  const auto rounds = sluice::testing::effort(sluice::testing::test_name(), "spares",
+                                              {.ci = 5'000, .full = 20'000, .sanitized = 1'000});
   event release;  // before the pool, whose worker waits for it to the end
   work_stealing_pool pool({.threads = 1, .spares_max = 1, .keep_alive = 0ns});
   ASSERT_TRUE(pool.submit([&] { release.wait(); }));
   eventually([&] { return pool.stats().blocked == 1; }, "the worker to sleep");
-  for (int round = 0; round < rounds; ++round) {
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     std::atomic<bool> ran{false};
     ASSERT_TRUE(pool.submit([&] { ran = true; }));
     eventually([&] { return ran.load(); }, "a spare to run it");
