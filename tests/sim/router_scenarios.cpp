@@ -191,6 +191,9 @@ void what_a_full_one_does_adds_up() {
     add({.name = "router: by stealing, what a worker leaves goes to another",
          .how = {.schedules = 3'000},
          .body = &what_a_worker_leaves_behind_goes_to_another<routing::work_stealing>}) &&
+    add({.name = "router: by priority, what a worker leaves goes to another",
+         .how = {.schedules = 3'000},
+         .body = &what_a_worker_leaves_behind_goes_to_another<routing::by_priority>}) &&
     add({.name = "router: items of one key do not overlap as workers come and go",
          .how = {.schedules = 3'500},
          .body = &items_of_one_key_do_not_overlap_when_workers_come_and_go}) &&
