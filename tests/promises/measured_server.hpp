@@ -49,7 +49,7 @@ inline std::uint64_t peak_memory_kb(const jobs::cli::testing::program& of) {
   return counted_by_kernel(of, "status", "VmHWM:");
 }
 
-// What it has read by system calls, from a disk or a cache.
+// The bytes that its system calls read, from a disk or a cache.
 inline std::uint64_t bytes_read(const jobs::cli::testing::program& of) {
   return counted_by_kernel(of, "io", "rchar:");
 }

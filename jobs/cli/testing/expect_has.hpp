@@ -1,6 +1,6 @@
 #pragma once
 
-// EXPECT_HAS(text, part): `part` is somewhere in `text`, which is printed if it is not.
+// EXPECT_HAS(text, part): expects that `text` contains `part`, and prints `text` if it does not.
 
 #include <gtest/gtest.h>
 
