@@ -14,12 +14,12 @@ set(sluice_warnings
   -Wundef -Wunused)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND sluice_warnings -Wduplicated-cond -Wlogical-op -Wsuggest-override
-    # Both see ghosts in g++ 12 once std::optional and std::string are inlined at -O2 (GCC bugs
-    # 80635 and 105651). clang and the sanitizer builds look for the same mistakes.
+    # Both give false positives in g++ 12 once std::optional and std::string are inlined at -O2 (GCC
+    # bugs 80635 and 105651). clang and the sanitizer builds check for the same mistakes.
     -Wno-maybe-uninitialized -Wno-restrict)
   if(SLUICE_UNITY)
-    # Made for headers: a source that another one includes looks like one. The preset `debug`
-    # compiles every source alone.
+    # The warning is meant for headers; under unity g++ treats each source as one. The preset
+    # `debug` compiles every source alone.
     list(APPEND sluice_warnings -Wno-subobject-linkage)
   endif()
 elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

@@ -9,16 +9,21 @@ if(EXISTS "${stamp}")
   endif()
 endif()
 if(NOT NPM OR NOT NODE)
-  message(FATAL_ERROR "node and npm were not found: run 'scripts/setup build' and configure again, "
+  message(FATAL_ERROR "node and npm were not found: run 'scripts/setup clients' and configure again, "
     "or do without these tests with -DSLUICE_NPM_CLIENTS=OFF")
 endif()
 file(REMOVE_RECURSE "${INTO}")
 file(MAKE_DIRECTORY "${INTO}")
 file(COPY "${FROM}/package.json" "${FROM}/package-lock.json" DESTINATION "${INTO}")
-# No script of a package is run.
-execute_process(
-  COMMAND "${NPM}" ci --ignore-scripts --no-audit --no-fund
-  WORKING_DIRECTORY "${INTO}" RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+# No script of a package is run. A registry that fails for a moment is tried again.
+foreach(attempt RANGE 1 3)
+  execute_process(
+    COMMAND "${NPM}" ci --ignore-scripts --no-audit --no-fund
+    WORKING_DIRECTORY "${INTO}" RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(NOT failed)
+    break()
+  endif()
+endforeach()
 if(failed)
   message(FATAL_ERROR "npm ci failed (${failed}); -DSLUICE_NPM_CLIENTS=OFF does without these "
     "tests:\n${said}")

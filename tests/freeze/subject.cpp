@@ -83,16 +83,21 @@ std::atomic<int> handled{0};
 int receive_signals(int count) {
   ::signal(SIGUSR1, [](int) { ++handled; });
   std::atomic<bool> done{false};
-  std::jthread receiver([&done] {
+  std::atomic<bool> ended{false};
+  std::jthread receiver([&] {
     while (!done) ::pause();
+    ended = true;
   });
   for (int n = 0; n < count; ++n) {
     ::pthread_kill(receiver.native_handle(), SIGUSR1);
     while (handled.load() <= n) std::this_thread::yield();
   }
+  // The receiver may have read `done` already and block afterwards, at any later time.
   done = true;
-  // The receiver may have looked at `done` before and block afterwards.
-  ::pthread_kill(receiver.native_handle(), SIGUSR1);
+  while (!ended) {
+    ::pthread_kill(receiver.native_handle(), SIGUSR1);
+    std::this_thread::yield();
+  }
   return 0;
 }
 

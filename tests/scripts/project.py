@@ -13,18 +13,21 @@ PRESETS = """{
   "configurePresets": [
     {"name": "release", "generator": "Ninja", "binaryDir": "${sourceDir}/build/release"},
     {"name": "asan", "inherits": "release", "binaryDir": "${sourceDir}/build/asan"},
-    {"name": "tsan", "inherits": "release", "binaryDir": "${sourceDir}/build/tsan"}
+    {"name": "tsan", "inherits": "release", "binaryDir": "${sourceDir}/build/tsan"},
+    {"name": "debug", "inherits": "release", "binaryDir": "${sourceDir}/build/debug"}
   ],
   "buildPresets": [
     {"name": "release", "configurePreset": "release"},
     {"name": "asan", "configurePreset": "asan"},
-    {"name": "tsan", "configurePreset": "tsan"}
+    {"name": "tsan", "configurePreset": "tsan"},
+    {"name": "debug", "configurePreset": "debug"}
   ],
   "testPresets": [
     {"name": "release", "configurePreset": "release", "output": {"outputOnFailure": true},
      "execution": {"timeout": 60}},
     {"name": "asan", "configurePreset": "asan", "output": {"outputOnFailure": true}},
-    {"name": "tsan", "configurePreset": "tsan", "output": {"outputOnFailure": true}}
+    {"name": "tsan", "configurePreset": "tsan", "output": {"outputOnFailure": true}},
+    {"name": "debug", "configurePreset": "debug", "output": {"outputOnFailure": true}}
   ]
 }
 """

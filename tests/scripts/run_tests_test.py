@@ -68,6 +68,28 @@ class RunTests(ProjectTest):
         self.assertEqual((folder / "seeds").read_text().split(), ["none", "417", "417"])
         self.assertEqual((folder / "no_seeds").read_text().split(), ["none", "none", "none"])
 
+    def test_repeats_with_the_seed_that_was_printed_last(self):
+        self.add("rounds", 'echo "$SLUICE_SEED" >>seeds\n'
+                 'echo SLUICE_SEED=1; echo failed: SLUICE_SEED=38; test $n -gt 1')
+        self.expect(self.run_tests("--flaky", env={**os.environ, "SLUICE_SEED": "1"}), code=0)
+        self.assertEqual((self.root / "build/release/seeds").read_text().split(),
+                         ["1", "38", "38"])
+
+    def test_repeats_under_the_time_limit_of_the_run(self):
+        presets = self.root / "CMakePresets.json"
+        presets.write_text(presets.read_text().replace('"timeout": 60', '"timeout": 1'))
+        self.add("slow", "test $n -gt 1 && exec sleep 2; exit 1")
+        self.expect(self.run_tests("--flaky", "--", "--timeout", "60"), code=0, has=["FLAKY slow"])
+
+    def test_shows_the_output_of_a_repetition_that_failed(self):
+        self.add("changing", "echo this is run $n; exit 1")
+        self.expect(self.run_tests("--flaky"), code=1, has=["this is run 1\n", "this is run 2\n"])
+
+    def test_refuses_a_number_of_jobs_that_is_none(self):
+        self.add("first", "exit 0")
+        self.expect(self.run_tests(env={**os.environ, "SLUICE_JOBS": "many"}), code=1,
+                    has=["SLUICE_JOBS is 'many'"])
+
     def test_never_repeats_a_certain_failure(self):
         reports = {
             "address": "==1==ERROR: AddressSanitizer: heap-use-after-free",
@@ -79,13 +101,22 @@ class RunTests(ProjectTest):
         for name, text in reports.items():
             self.add(name, f"echo '{text}'; test $n -gt 1")
         self.add("labeled", "test $n -gt 1", LABELS="slow;certain")
-        self.add("QueueModel.Agrees", "test $n -gt 1")
         self.add("not_labeled", "test $n -gt 1", LABELS="uncertain")
         run = self.run_tests("--flaky")
-        for name in [*reports, "labeled", "QueueModel.Agrees"]:
+        for name in [*reports, "labeled"]:
             self.expect(run, code=1, has=[f"FAILED {name}"], lacks=[f"FLAKY {name}"])
             self.assertEqual(self.runs(name), 1, name)
         self.expect(run, code=1, has=["FLAKY not_labeled"])
+
+    def test_never_repeats_models_and_injected_faults(self):
+        names = ("QueueModel.Checks", "List.AgreesWithADeque", "disk_fault_test.LosesNothing")
+        for name in names:
+            self.add(name, "test $n -gt 1")
+        self.add("takes_the_default", "test $n -gt 1")
+        run = self.run_tests("--flaky")
+        for name in names:
+            self.expect(run, code=1, has=[f"FAILED {name}"], lacks=[f"FLAKY {name}"])
+        self.expect(run, code=1, has=["FLAKY takes_the_default"])
 
     def test_never_repeats_a_certain_failure_behind_a_long_output(self):
         self.add("wordy", "seq 99999; echo 'ERROR: AddressSanitizer: x'; seq 99999; test $n -gt 1")
@@ -138,6 +169,10 @@ class RunTests(ProjectTest):
         self.add("disabled", "exit 1", DISABLED="ON")
         self.add("first", "exit 0")
         self.expect(self.run_tests(), code=0, has=["passed 1, failed 0, skipped 2"])
+
+    def test_shows_how_much_the_suites_did(self):
+        self.add("kill_test", "seq 9999; echo '[  EFFORT  ] kill_test: 13 kills (of 500)'; seq 9999")
+        self.expect(self.run_tests(), code=0, has=["scale:\n  kill_test: 13 kills (of 500)\n"])
 
     def test_shows_explored_schedules_and_the_ten_slowest(self):
         self.add("sim", "seq 9999; echo 'sim: 12 scenarios'; echo 'sim: mutant found, x'; seq 9999")
@@ -288,6 +323,22 @@ class Freeze(ProjectTest):
         self.assertEqual(run.returncode, 1, run.stdout)
         self.assertIn("no tests were found", run.stdout)
 
+    def test_takes_the_limit_of_the_preset(self):
+        presets = self.root / "CMakePresets.json"
+        presets.write_text(presets.read_text().replace('"timeout": 60', '"timeout": 1'))
+        self.add("late", "exec sleep 30")
+        run = self.run_frozen()
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertIn("FAILED late (Timeout after 10 s)", run.stdout)
+
+    def test_skips_a_fixture_of_the_skip_list(self):
+        self.add("user", "exit 0", FIXTURES_REQUIRED="f")
+        self.add("fixture", "exit 1", FIXTURES_SETUP="f")
+        self.add("first", "exit 0")
+        run = self.run_frozen(skip="fixture\nuser\n")
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertIn("passed 1, failed 0, skipped 2", run.stdout)
+
     def test_kills_a_test_after_ten_times_its_limit(self):
         self.add("late", "exec sleep 30", TIMEOUT="0.1")
         run = self.run_frozen()
@@ -342,6 +393,13 @@ class TestCommand(ProjectTest):
         self.assertIn("4 tests were flaky", run.stdout)
         self.assertNotIn("test tsan", run.stdout)
         self.assertEqual(self.last_line(run), "8 passed, 0 failed, 0 skipped")
+        self.assertEqual(run.stdout.splitlines()[-2][:7], "4 flaky")
+
+    def test_shows_the_first_output_of_flaky_tests_last(self):
+        self.add("shaky", "echo this is run $n; test $n -ne 1")
+        run = self.run_test("--flaky", "--san")
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertIn("this is run 1\n", run.stdout.split("test tsan")[-1])
 
     def test_runs_long_with_the_variable_the_time_limit_and_the_benchmarks(self):
         self.add("first", 'test "$SLUICE_LONG" = 1')
@@ -349,6 +407,7 @@ class TestCommand(ProjectTest):
         run = self.run_test("--long", "--preset", "release")
         self.assertEqual(run.returncode, 0, run.stdout)
         self.assertIn("benchmarks ran", run.stdout)
+        self.assertEqual(self.run_test("--long").stdout.count("== build debug"), 1)
         self.program("scripts/bench-all", "exit 1")
         self.assertEqual(self.run_test("--long", "--preset", "release").returncode, 1)
 
@@ -361,7 +420,8 @@ class TestCommand(ProjectTest):
         self.assertEqual(self.run_test("--long", "--preset", "release").returncode, 0)
 
     def test_refuses_a_freeze_without_a_seed(self):
-        for arguments in (["--freeze"], ["--freeze", "x"], ["--san", "--freeze", "1"]):
+        for arguments in (["--freeze"], ["--freeze", "x"], ["--san", "--freeze", "1"],
+                          ["--flaky", "--freeze", "1"]):
             run = self.run_test(*arguments)
             self.assertEqual(run.returncode, 2, run.stdout)
 

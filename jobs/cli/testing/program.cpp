@@ -50,6 +50,17 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
   return all;
 }
 
+// Adds a failure if `sluice` crashed, so that the output of the test shows the report.
+void expect_no_crash(int status, const std::string& err) {
+  const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const bool crashed = number == SIGSEGV || number == SIGABRT || number == SIGBUS ||
+                       number == SIGILL || number == SIGFPE;
+  if (crashed || err.find("Sanitizer") != std::string::npos ||
+      err.find("contract broken on ") != std::string::npos) {
+    ADD_FAILURE() << "sluice crashed (signal " << number << "); its standard error:\n" << err;
+  }
+}
+
 std::string open_terminal(int& ours) {
   ours = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   EXPECT_GE(ours, 0);
@@ -102,6 +113,7 @@ program::~program() {
     ::kill(pid_, SIGKILL);
     int status = 0;
     ::waitpid(pid_, &status, 0);
+    expect_no_crash(status, err());
   }
   ::close(handle_);
   if (terminal_ >= 0) ::close(terminal_);
@@ -174,6 +186,7 @@ ended program::wait() {
   int status = 0;
   EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
   pid_ = 0;
+  expect_no_crash(status, err());
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return {code, shown + out(), err()};
 }
