@@ -19,8 +19,8 @@ include_guard(GLOBAL)
 #
 # Gives the target sluice::<name> (a header-only target when there are no sources; a path's slashes
 # become underscores), the test program sluice_<name>_test when there are tests, and the installed
-# library and headers. Modules of jobs/ and nested modules, as actor/sqlite, have export sets of their
-# own, so programs that use only queues need none of the libraries that those link to.
+# library and headers. Modules of jobs/ and nested modules, as actor/sqlite, have export sets of
+# their own, so programs that use only queues need none of the libraries that those link to.
 function(sluice_module)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NOT_INSTALLED" "NAME"
     "HEADERS;SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES;TEST_DEPENDS")

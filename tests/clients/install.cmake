@@ -9,8 +9,8 @@ if(EXISTS "${stamp}")
   endif()
 endif()
 if(NOT NPM OR NOT NODE)
-  message(FATAL_ERROR "node and npm were not found: run 'scripts/setup clients' and configure again, "
-    "or do without these tests with -DSLUICE_NPM_CLIENTS=OFF")
+  message(FATAL_ERROR "node and npm were not found: run 'scripts/setup clients' and configure "
+    "again, or do without these tests with -DSLUICE_NPM_CLIENTS=OFF")
 endif()
 file(REMOVE_RECURSE "${INTO}")
 file(MAKE_DIRECTORY "${INTO}")
