@@ -130,7 +130,7 @@ program::~program() {
   if (terminal_ >= 0) ::close(terminal_);
 }
 
-void program::signal(int number) {
+void program::signal(int number) const {
   signal_ = number;
   ASSERT_GT(pid_, 0) << "it has ended";
   EXPECT_EQ(::kill(pid_, number), 0);
@@ -163,7 +163,7 @@ void program::type(const std::string& keys) const {
   EXPECT_EQ(::write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
 }
 
-void program::resize(unsigned short columns, unsigned short rows) {
+void program::resize(unsigned short columns, unsigned short rows) const {
   const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   EXPECT_EQ(::ioctl(terminal_, TIOCSWINSZ, &size), 0);
   // It is nobody's controlling terminal: the system tells no one.

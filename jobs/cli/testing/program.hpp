@@ -44,7 +44,7 @@ class program {
 
   // Until it was waited for; zero after that.
   pid_t pid() const { return pid_; }
-  void signal(int number);
+  void signal(int number) const;
   // Writes beyond this size of any file fail from now on; none: they do not.
   void limit_files(std::optional<std::uint64_t> bytes_max) const;
   // Waits for its end, a minute at most (then it is killed and the test has failed).
@@ -55,7 +55,7 @@ class program {
   std::string err() const { return text_of(folder_.file("err")); }
   // On its terminal.
   void type(const std::string& keys) const;
-  void resize(unsigned short columns, unsigned short rows);
+  void resize(unsigned short columns, unsigned short rows) const;
   bool terminal_is_raw() const;  // keys come one by one, and are not shown
 
  private:
@@ -64,7 +64,7 @@ class program {
   temporary_folder folder_;
   pid_t pid_ = 0;
   int handle_ = -1;    // a pidfd: readable when it has ended
-  int signal_ = 0;     // the last that was sent
+  mutable int signal_ = 0;  // the last that was sent
   int terminal_ = -1;  // our end of its standard output
 };
 
