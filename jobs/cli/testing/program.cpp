@@ -50,8 +50,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
   return all;
 }
 
-// Adds a failure if `sluice` crashed, so that the output of the test shows the report. `sent` is the
-// last signal of the test itself.
+// Adds a failure if `sluice` crashed, so that the output of the test shows the report. `sent` is
+// the last signal of the test itself.
 void expect_no_crash(int status, int sent, const std::string& err) {
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   const bool crashed = number == SIGSEGV || number == SIGABRT || number == SIGBUS ||

@@ -63,9 +63,9 @@ class program {
 
   temporary_folder folder_;
   pid_t pid_ = 0;
-  int handle_ = -1;    // a pidfd: readable when it has ended
+  int handle_ = -1;         // a pidfd: readable when it has ended
   mutable int signal_ = 0;  // the last that was sent
-  int terminal_ = -1;  // our end of its standard output
+  int terminal_ = -1;       // our end of its standard output
 };
 
 // Runs it to its end.
