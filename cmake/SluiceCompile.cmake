@@ -18,8 +18,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # bugs 80635 and 105651). clang and the sanitizer builds check for the same mistakes.
     -Wno-maybe-uninitialized -Wno-restrict)
   if(SLUICE_UNITY)
-    # The warning is meant for headers; under unity g++ treats each source as one. The preset
-    # `debug` compiles every source alone.
+    # The warning concerns headers. In a unity build g++ takes every included source for a header.
+    # The preset `debug` compiles every source alone.
     list(APPEND sluice_warnings -Wno-subobject-linkage)
   endif()
 elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

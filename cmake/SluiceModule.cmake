@@ -77,7 +77,8 @@ endfunction()
 # Every TEST in it is a ctest of its own, found when ctest starts, so that each has its own time
 # limit (that of the test preset) and a crash takes no other test with it. DEPENDS names modules,
 # FIXTURES those of ctest that must have been set up. ALONE: for tests that measure, or that would
-# starve others. CERTAIN adds the label `certain`: scripts/run-tests reports no failure as flaky.
+# starve others. CERTAIN adds the label `certain`; scripts/run-tests never reports such a test as
+# flaky.
 function(sluice_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "ALONE;CERTAIN" "NAME"
     "SOURCES;DEPENDS;LIBRARIES;FIXTURES")

@@ -5,6 +5,10 @@
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 jobs="${SLUICE_JOBS:-$(nproc)}"
+if ! [[ "$jobs" =~ ^[1-9][0-9]*$ ]]; then
+  echo "SLUICE_JOBS is '$jobs'; set it to a number of parallel jobs, from 1" >&2
+  exit 2
+fi
 
 # quietly TITLE COMMAND...: the command's output is shown only when it fails.
 quietly() {
@@ -40,11 +44,9 @@ finish_stage() {
   fi
 }
 
-# configure PRESET [ARGUMENT...]: the arguments go to cmake.
+# configure PRESET
 configure() {
-  local preset="$1"
-  shift
-  (cd "$root" && quietly "configure $preset" cmake --preset "$preset" "$@")
+  (cd "$root" && quietly "configure $1" cmake --preset "$1")
 }
 
 # build PRESET [TARGET...]: on a terminal ninja keeps one line of status up to date.

@@ -14,7 +14,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr seconds turn{0.01};
-constexpr seconds margin{0.1};  // by which a run lasts longer than the turns in it
+constexpr seconds turns_last_min = 10 * turn;  // also with --quick
+constexpr seconds margin{0.1};                 // by which a run lasts longer than the turns in it
 
 std::mutex lock;
 std::vector<const seen_count*>& all() {
@@ -68,7 +69,7 @@ measure in_turns::half(std::size_t which) const {
   return [state = state_, which](const settings& s) {
     auto& known = state->known;
     if (!known[which]) {
-      const seconds turns_last = 2 * s.run_time;  // as long as two runs
+      const seconds turns_last = std::max(2 * s.run_time, turns_last_min);  // as two runs
       std::jthread running([&] { state->run(turns_last + margin); });
       while (seen_count::total() == 0) std::this_thread::yield();
       const auto begun = steady_clock::now();

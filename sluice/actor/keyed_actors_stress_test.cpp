@@ -83,7 +83,7 @@ void send_some(keyed_actors<account>& accounts, std::uint32_t me, std::uint64_t 
   }
 }
 
-TEST(keyed_actors_stress_test, TenThousandKeysOfWhichAHundredAreInMemory) {
+TEST(keyed_actors_stress_test, TenThousandKeysWithAHundredInMemoryAgreeWithAModel) {
   const std::uint64_t seed = testing::seed(testing::test_name());
   const std::uint64_t messages_each =
       testing::effort(testing::test_name(), "messages of each sender",

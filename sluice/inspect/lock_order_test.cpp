@@ -29,7 +29,7 @@ constinit thread_local std::uint64_t allocations = 0;  // by the calling thread
 #endif
 
 #ifndef SLUICE_COUNTS_NO_ALLOCATIONS
-// Not inlined: g++ would see half of a pair and warn.
+// Not inlined: at -O1 g++ would report -Wmismatched-new-delete.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* const got = std::malloc(bytes)) return got;

@@ -19,6 +19,7 @@ file(COPY "${FROM}/package.json" "${FROM}/package-lock.json" DESTINATION "${INTO
 foreach(attempt RANGE 1 3)
   execute_process(
     COMMAND "${NPM}" ci --ignore-scripts --no-audit --no-fund
+    TIMEOUT 180
     WORKING_DIRECTORY "${INTO}" RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
   if(NOT failed)
     break()

@@ -16,8 +16,8 @@ struct decision {
   std::chrono::microseconds gap;  // after the decision before
   std::uint64_t pick;             // modulo the number of threads
   // 0: where the thread is. Odd: at the entry of a system call, so between a check and a wait.
-  // Even: at the return of one, so between a wake-up and the action. 3: the entry of the
-  // second next call.
+  // Even: at the return of one, so between a wake-up and the action. 3: the entry of the call after
+  // the next.
   int calls;
   std::chrono::microseconds length;
   bool at_start;  // whether it also applies to a new thread

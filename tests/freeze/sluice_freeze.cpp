@@ -40,7 +40,7 @@ constexpr std::string_view usage =
     "\n"
     "Runs PROGRAM and stops random threads of it for a while each. Ends as PROGRAM ends.\n"
     "\n"
-    "  --seed N           where the decisions come from\n"
+    "  --seed N           seed of the decisions\n"
     "  --longest-ms M     longest freeze, 1 to 10000 (300)\n"
     "  --share PERCENT    share of the threads that may be frozen at once, 1 to 90 (50)\n"
     "  --children on|off  freeze also processes that PROGRAM starts (on)\n"
@@ -73,7 +73,7 @@ enum class state {
 
 struct thread {
   state is = state::running;
-  int calls = 0;    // stops at system calls that are left before it freezes; 0: not planned
+  int calls = 0;    // number of system-call stops before the freeze; 0: not planned
   decision plan{};  // while wanted, or while calls > 0
   clock::time_point end{};
 };

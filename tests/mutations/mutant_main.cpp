@@ -6,7 +6,7 @@
 //             use_after_free or crash; or `nothing`: every scenario must hold
 //   --filter  only scenarios whose name contains the text
 //
-// They get the schedules that the suite gets (tests/sim).
+// Scenarios run the same share of schedules as in tests/sim.
 
 #include <algorithm>
 #include <cstdint>

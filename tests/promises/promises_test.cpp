@@ -37,7 +37,8 @@ using jobs::cli::testing::temporary_folder;
 constexpr std::uint64_t backlog = 1'000'000;
 constexpr std::uint64_t args_bytes = 100;
 constexpr std::uint64_t memory_max_kb = 64'000;
-// A share of the stored bytes. Most of it is the write-ahead log, which has a limit.
+// Bytes read, as a share of the bytes stored. Most of them come from the write-ahead log, whose
+// size is limited.
 constexpr double restart_read_max = 0.25;
 constexpr std::uint64_t own_leases = 1;  // the server itself waits for webhooks to post
 constexpr auto idle_for = 10s;

@@ -6,7 +6,8 @@
 //   --histories  plays N histories (default: until enough of them had a crash)
 //   --show       prints every event, to compare two runs of one history
 //
-// SLUICE_SEED is the seed of the first one (1), the others count up; SLUICE_LONG=1 plays more.
+// SLUICE_SEED is the seed of the first history (1). Later histories use the next seeds.
+// SLUICE_LONG=1 plays more.
 
 #include <chrono>
 #include <cinttypes>

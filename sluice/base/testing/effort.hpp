@@ -3,8 +3,8 @@
 // How much a test does, and with which random choices: the one place that reads SLUICE_LONG and
 // SLUICE_SEED. Needs nothing but std, so that programs without GoogleTest use it too.
 //
-// Every count and every seed is printed when it is read, and flushed: a run that hangs or crashes
-// has shown them.
+// Prints and flushes each count and seed at once, so the output of a hung or crashed run contains
+// them.
 //
 //     [  EFFORT  ] kill_test.NothingAcknowledgedIsLost: 20 kills (of 500 with --long)
 //     [   SEED   ] kill_test.NothingAcknowledgedIsLost: SLUICE_SEED=4711
@@ -44,8 +44,8 @@ struct effort_counts {
   std::uint64_t sanitized = 0;  // replaces `ci` under asan and tsan; 0: no difference
 };
 
-// The count to run. Under a sanitizer the full count shrinks in the proportion of `sanitized` to
-// `ci`. Throws std::invalid_argument unless 1 <= ci <= full and sanitized <= ci.
+// The count to run. Under a sanitizer the full count is `full * sanitized / ci`. Throws
+// std::invalid_argument unless 1 <= ci <= full and sanitized <= ci.
 constexpr std::uint64_t count_of(const effort_counts& of, bool is_long, bool sanitized) {
   if (of.ci == 0 || of.full < of.ci || of.sanitized > of.ci) {
     throw std::invalid_argument("effort: expected 1 <= ci <= full and sanitized <= ci");

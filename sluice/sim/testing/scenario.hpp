@@ -34,9 +34,9 @@ inline bool add(scenario s) {
   return true;
 }
 
-// The share of a random search's schedules that `program` runs.
+// The share of a random search's schedules that `program` runs, in percent.
 inline std::uint64_t percent_of_schedules(const std::string& program) {
-  return sluice::testing::effort(program, "percent of the random schedules",
+  return sluice::testing::effort(program, "% of the random schedules",
                                  {.ci = 25, .full = 200});
 }
 

@@ -45,7 +45,7 @@ TEST(reserved_jobs_test, ForgettingSaysWhichEndsFirst) {
 }
 
 // As a std::map would do, whatever is done.
-TEST(reserved_jobs_test, ItDoesAsAMapDoes) {
+TEST(reserved_jobs_test, AgreesWithAMap) {
   sluice::random dice(11);
   reserved_jobs all;
   std::map<job_id, std::int64_t> model;
