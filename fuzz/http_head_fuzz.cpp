@@ -20,13 +20,14 @@ struct outcome {
   bool done = false;
   std::string target{};
   http::media media = http::media::none;
+  std::string_view ambiguity{};
 
   friend bool operator==(const outcome&, const outcome&) = default;
 };
 
 // As a connection does: what was not taken is shown again, with what has come since.
 outcome read(std::string_view bytes, std::size_t piece) {
-  http::request_parser parser(head_bytes_max, {});
+  http::request_parser parser(head_bytes_max);
   std::string buffer;
   bool failed = false;
   while (!failed && !parser.is_done() && (!bytes.empty() || !buffer.empty())) {
@@ -52,6 +53,7 @@ outcome read(std::string_view bytes, std::size_t piece) {
   if (o.head_done) {
     o.target = parser.head().target;
     o.media = parser.head().media;
+    o.ambiguity = parser.head().ambiguity;
   }
   claim(parser.kept_bytes() <= body_bytes_max, "that no more is kept than may be");
   return o;
@@ -69,6 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)http::prefer_wait(input);
   (void)http::media_of(input);
   (void)http::is_foreign_host(input);
-  (void)http::is_foreign_origin(input);
+  (void)http::is_own_origin(input, "http", "localhost:7433");
+  const std::string origin = "http://" + std::string(input);
+  claim(input.empty() || http::is_own_origin(origin, "http", input), "a place that equals itself");
   return 0;
 }

@@ -56,9 +56,10 @@ class HttpConnection : public testing::HttpTest {
 };
 
 const std::string one_push =
-    "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+    "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+    "application/json\r\nContent-Length: "
     "12\r\n\r\n{\"kind\":\"k\"}";
-const std::string health = "GET /healthz HTTP/1.1\r\n\r\n";
+const std::string health = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 // ---- order
 
@@ -76,7 +77,7 @@ TEST_F(HttpConnection, AnswersInTheOrderOfTheRequests) {
   wire w = connect();
   // The first waits for a job, the others are done at once; the job comes from another connection.
   w.request("POST", "/v1/leases", R"({"wait":"60s","queues":["q"]})");
-  w.send(health + one_push + "GET /v1/stats HTTP/1.1\r\n\r\n");
+  w.send(health + one_push + "GET /v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
   eventually([&] { return jobs().stats().pushed == 1; });
   push(R"({"kind":"last","queue":"q"})");
   EXPECT_EQ(read<std::vector<leased_job>>(w.receive()).at(0).it->spec.kind, "last");
@@ -114,14 +115,16 @@ TEST_F(HttpConnection, ReadsChunkedBodies) {
   start();
   wire w = connect();
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nTransfer-Encoding: "
       "chunked\r\n\r\n6\r\n{\"kind\r\n5;x=y\r\n\":\"mo\r\n");
   w.send("3\r\nre\"\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n" + health);
   EXPECT_EQ(w.receive().status, 201);
   EXPECT_EQ(w.receive().status, 200);
   EXPECT_EQ(read<job>(ask("GET", "/v1/jobs/1")).spec.kind, "more");
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/x-ndjson\r\nTransfer-Encoding: "
       "chunked\r\n\r\n8\r\n{\"kind\":\r\n");
   w.send("10\r\n\"a\"}\n{\"kind\":\"b\"\r\n2\r\n}\n\r\n0\r\n\r\n");
   EXPECT_EQ(w.receive().body, R"({"accepted":2,"results":[{"id":2},{"id":3}]})");
@@ -131,7 +134,8 @@ TEST_F(HttpConnection, ReadsChunkedBodiesByteByByte) {
   start();
   wire w = connect();
   const std::string head =
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nTransfer-Encoding: "
       "chunked\r\n\r\n";
   for (const char c : head + "c\r\n{\"kind\":\"a\"}\r\n0\r\n\r\n" + head + "0\r\n\r\n") {
     w.send(std::string(1, c));
@@ -145,7 +149,8 @@ TEST_F(HttpConnection, SaysGoOnToWhoeverAsksFirst) {
   start();
   wire w = connect();
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: "
       "12\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(w.receive().status, 100);
   w.send("{\"kind\":\"k\"}");
@@ -156,12 +161,15 @@ TEST_F(HttpConnection, DoesNotSayGoOnToWhatItWillRefuse) {
   start({.body_bytes_max = 1000});
   wire w = connect();
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: "
       "5000\r\nExpect: 100-continue\r\n\r\n");
   problem_of(w.receive(), 413, error_code::too_large);
   EXPECT_TRUE(w.ends());
   wire other = connect();
-  other.send("POST /nothing HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  other.send(
+      "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: "
+      "100-continue\r\n\r\n");
   problem_of(other.receive(), 404, error_code::not_found);
   EXPECT_TRUE(other.ends());
 }
@@ -217,7 +225,8 @@ TEST_F(HttpConnection, ReadsABodyOfManyJobsOnlyAsTheyArePushed) {
   hold();
   wire w = connect();
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/x-ndjson\r\nContent-Length: "
       "120000000\r\n\r\n");
   std::string lines;
   while (lines.size() < 120'000) lines += "{\"kind\":\"k\"}\n";
@@ -241,7 +250,7 @@ TEST_F(HttpConnection, IsNotReadWhileItsAnswersAreNotRead) {
   ASSERT_TRUE(jobs().push({.kind = "k", .args = {'"' + text + '"'}}).get());
   wire w = connect();
   std::string gets;
-  for (int i = 0; i < 2000; ++i) gets += "GET /v1/jobs/1 HTTP/1.1\r\n\r\n";
+  for (int i = 0; i < 2000; ++i) gets += "GET /v1/jobs/1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
   w.send(gets);
   // 200 MB of answers that nobody takes: the server gives up on the connection.
   eventually([&] { return timeouts() == 1; });
@@ -252,7 +261,8 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
   start({.body_budget_bytes = 500'000, .wanted_bytes_per_second = 1});
   const auto push_of = [](std::size_t bytes) {
     const std::string body = R"({"kind":"k","args":")" + std::string(bytes, 'x') + "\"}";
-    return "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: " +
+    return "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+           "application/json\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
   };
   const std::string large = push_of(400'000);
@@ -284,7 +294,8 @@ TEST_F(HttpConnection, EndsWhenItHasTheMemoryThatOthersWaitForAndDoesNotUseIt) {
   start({.body_budget_bytes = 500'000});
   wire stuck = connect();
   stuck.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: "
       "400000\r\n\r\n" +
       std::string(100'000, ' '));
   eventually([&] { return received() >= 100'000; });
@@ -303,7 +314,8 @@ TEST_F(HttpConnection, KeepsTheMemoryForItsBodyWhileNobodyElseWantsIt) {
   start({.body_budget_bytes = 500'000, .wanted_bytes_per_second = 1U << 30U});  // nobody is so fast
   wire slow = connect();
   slow.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: "
       "100012\r\n\r\n" +
       std::string(100'000, ' '));
   const auto begun = seam::now();
@@ -349,7 +361,7 @@ TEST_F(HttpConnection, EndsWhenNothingIsAsked) {
 TEST_F(HttpConnection, EndsWhenTheHeadOfARequestDoesNotCome) {
   start({.head_time = 50ms});
   wire w = connect();
-  w.send("GET /healthz HTTP/1.1\r\nX: ");
+  w.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ");
   const reply r = w.receive();
   EXPECT_NE(problem_of(r, 408, error_code::timed_out).find("head"), std::string::npos);
   EXPECT_EQ(r.header("connection"), "close");
@@ -359,12 +371,15 @@ TEST_F(HttpConnection, EndsWhenTheHeadOfARequestDoesNotCome) {
 TEST_F(HttpConnection, EndsWhenABodyDoesNotCome) {
   start({.body_time = 50ms});
   wire w = connect();
-  w.send("POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{");
+  w.send(
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: 12\r\n\r\n{");
   EXPECT_NE(problem_of(w.receive(), 408, error_code::timed_out).find("body"), std::string::npos);
   EXPECT_TRUE(w.ends());
   wire lines = connect();
   lines.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/x-ndjson\r\nContent-Length: "
       "100\r\n\r\n{\"kind\":\"k\"}\n{");
   problem_of(lines.receive(), 408, error_code::timed_out);
   EXPECT_EQ(jobs().stats().pushed, 1U);
@@ -374,7 +389,8 @@ TEST_F(HttpConnection, EndsWhenABodyComesNoFurtherHoweverMuchHasCome) {
   start({.body_time = 100ms, .body_bytes_per_second = 1000});
   wire w = connect();
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: "
       "1000000\r\n\r\n");
   w.send(std::string(900'000, ' '));
   problem_of(w.receive(), 408, error_code::timed_out);
@@ -385,7 +401,8 @@ TEST_F(HttpConnection, GoesOnWhileABodyComesFastEnough) {
   start({.body_time = 4s, .body_bytes_per_second = 50});
   wire w = connect();
   w.send(
-      "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: "
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: "
       "2212\r\n\r\n");
   // In all it takes longer than a body that stands still may, each part much less.
   for (int i = 0; i < 11; ++i) {
@@ -503,8 +520,9 @@ TEST_F(HttpConnection, CallsOffALeaseOfAClientThatWantsNoOtherAnswerAndHasGone) 
   start();
   const std::string rest = "Content-Type: application/json\r\nContent-Length: 14\r\n\r\n";
   const std::string body = R"({"wait":"60s"})";
-  for (const std::string& head : {"POST /v1/leases HTTP/1.1\r\nConnection: close\r\n" + rest,
-                                  "POST /v1/leases HTTP/1.0\r\n" + rest}) {
+  for (const std::string& head :
+       {"POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + rest,
+        "POST /v1/leases HTTP/1.0\r\n" + rest}) {
     for (int how = 0; how < 3; ++how) {
       wire w = connect();
       w.send(head + body);
@@ -593,7 +611,7 @@ TEST_F(HttpConnection, IsDrainedWhenIntakeCloses) {
 
   server().close_intake();
   jobs().close();
-  idle.send("GET /readyz HTTP/1.1\r\n\r\n");
+  idle.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const reply not_ready = idle.receive();
   problem_of(not_ready, 503, error_code::shutting_down);
   EXPECT_EQ(not_ready.header("connection"), "close");

@@ -202,8 +202,8 @@ TEST_F(HttpServer, RefusesManyPushesAsAWholeWhenAllOfThemMayBeTriedAgain) {
 TEST_F(HttpServer, BoundsAStreamThatIsAllOrNothingWhileItComes) {
   start({.body_bytes_max = 4000, .bulk_jobs_max = 10});
   const std::string type = "Content-Type: application/x-ndjson\r\n";
-  const std::string head = "POST /v1/jobs?mode=all_or_nothing HTTP/1.1\r\n" + type +
-                           "Transfer-Encoding: chunked\r\n\r\n";
+  const std::string head = "POST /v1/jobs?mode=all_or_nothing HTTP/1.1\r\nHost: localhost\r\n" +
+                           type + "Transfer-Encoding: chunked\r\n\r\n";
   // Neither body has an end: they are refused before it.
   wire many = connect();
   many.send(head + "8f\r\n");

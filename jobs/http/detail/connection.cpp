@@ -221,8 +221,7 @@ std::size_t connection::consume(std::string_view in) {
 // False: more bytes are needed, or no more are wanted.
 bool connection::parse_some(std::string_view in, std::size_t& used) {
   if (!parser_) {
-    parser_.emplace(static_cast<std::uint32_t>(loop_.server().options.head_bytes_max),
-                    loop_.server().options.hosts);
+    parser_.emplace(static_cast<std::uint32_t>(loop_.server().options.head_bytes_max));
     since_ = seam::now();
   }
   boost_error ec;
@@ -325,15 +324,25 @@ void connection::begin_request() {
   parser_->use_body(request_parser::body_use::discard, o.body_bytes_max);
   const auto invalid = [](std::string why) { return error{error_code::invalid, std::move(why)}; };
 
-  if (head.foreign_host) {
+  if (!head.ambiguity.empty()) {
+    is_last_ = true;  // where the next request begins is not certain
+    return refuse_early(invalid(std::string(head.ambiguity)), 400);
+  }
+  if (is_foreign_host(head.host_or_none(), o.hosts)) {
     return refuse_early(
         invalid("the Host of this request is a name that is not this machine's own; "
                 "use localhost or an address, or let the server know the name (http.hosts)"),
         421);
   }
-  // A browser sends what any page tells it to, and bodies that are not called JSON without asking.
-  if (head.foreign_origin) {
-    return refuse_early(invalid("web pages of other sites may not use this server"), 403);
+  // A browser sends requests for any page, and bodies that are not called JSON without asking
+  // first.
+  if (may_be_cross_origin(head, client_.is_secure() ? "https" : "http", o.hosts)) {
+    return refuse_early(
+        invalid("a web page of another origin may have sent this request, which was sent to " +
+                head.host.value_or("a server without a name") +
+                "; send a bearer token, or, behind a proxy that has the TLS, add the name in the "
+                "page's address to http.hosts"),
+        403);
   }
   routed_ = find_route(head.method, head.path());
   at(number_).to = routed_.to;
@@ -359,7 +368,9 @@ void connection::begin_request() {
       return refuse_early(invalid("this request needs a body, with a Content-Length or chunked"),
                           411);
     }
-    if (!is_read_as_json(head.media) && !streams) {
+    // No page of this server sends a form.
+    const bool is_form_of_a_page = head.media == media::form && head.origin;
+    if ((!is_read_as_json(head.media) && !streams) || is_form_of_a_page) {
       return refuse_early(invalid("the Content-Type must be application/json" +
                                   std::string(rule == body_rule::stream
                                                   ? ", or application/x-ndjson for a job on each "

@@ -23,6 +23,24 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// Of "jobs.example:8443" or "[::1]:80". A malformed text has parts that equal only its own.
+struct host_and_port {
+  std::string_view host;
+  std::string_view port;
+};
+host_and_port split_port(std::string_view text, std::string_view usual_port) {
+  const std::size_t end_of_ipv6 = text.starts_with('[') ? std::min(text.find(']'), text.size()) : 0;
+  const std::size_t colon = text.find(':', end_of_ipv6);
+  if (colon == std::string_view::npos) return {text, usual_port};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+bool is_same_place(std::string_view a, std::string_view b, std::string_view usual_port) {
+  const host_and_port left = split_port(a, usual_port);
+  const host_and_port right = split_port(b, usual_port);
+  return same_word(left.host, right.host) && left.port == right.port;
+}
+
 bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';
@@ -82,15 +100,34 @@ bool is_foreign_host(std::string_view host, std::span<const std::string> own) no
   if (host.starts_with('[')) return false;  // an IPv6 address
   host = host.substr(0, host.find(':'));
   if (host.empty() || same_word(host, "localhost")) return false;
-  if (std::ranges::any_of(own, [&](const std::string& o) { return same_word(host, o); })) {
+  if (std::ranges::any_of(
+          own, [&](const std::string& o) { return same_word(host, split_port(o, {}).host); })) {
     return false;
   }
   return !std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
 
-bool is_foreign_origin(std::string_view origin, std::span<const std::string> own) noexcept {
-  const std::size_t scheme = origin.find("://");
-  return scheme == std::string_view::npos || is_foreign_host(origin.substr(scheme + 3), own);
+bool is_own_origin(std::string_view origin, std::string_view scheme, std::string_view host,
+                   std::span<const std::string> own) noexcept {
+  constexpr std::string_view behind_scheme = "://";
+  const std::size_t end = origin.find(behind_scheme);
+  if (end == std::string_view::npos) return false;  // "null"
+  const std::string_view from = origin.substr(end + behind_scheme.size());
+  if (from.empty()) return false;
+  const bool is_https = origin.substr(0, end) == "https";
+  const std::string_view usual_port = is_https ? "443" : "80";
+  if (origin.substr(0, end) == scheme && is_same_place(from, host, usual_port)) return true;
+  return is_https && std::ranges::any_of(own, [&](const std::string& o) {
+           return is_same_place(from, o, usual_port);
+         });
+}
+
+bool may_be_cross_origin(const request_head& head, std::string_view scheme,
+                         std::span<const std::string> own) noexcept {
+  if (!head.bearer.empty() || head.site == fetch_site::same_origin) return false;
+  // Another site's link may lead here, but only this server's pages may change something.
+  if (head.site == fetch_site::other && !is_safe(head.method)) return true;
+  return head.origin && !is_own_origin(*head.origin, scheme, head.host_or_none(), own);
 }
 
 std::string_view bearer_of(std::string_view authorization) noexcept {

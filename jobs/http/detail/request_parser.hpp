@@ -20,8 +20,7 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
  public:
   enum class body_use : std::uint8_t { keep, stream, discard };
 
-  // `hosts` are names that this server has, beside its addresses.
-  request_parser(std::uint32_t head_bytes_max, std::span<const std::string> hosts) : hosts_(hosts) {
+  explicit request_parser(std::uint32_t head_bytes_max) {
     header_limit(head_bytes_max);
     body_limit(boost::none);  // looked at below: it depends on the route
   }
@@ -71,6 +70,10 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   void on_field_impl(field name, string_view, string_view value, error_code&) override;
   void on_header_impl(error_code&) override {
     head_.has_length = chunked() || content_length() != boost::none;
+    if (!head_.is_old && !head_.host) head_.ambiguity = "an HTTP/1.1 request needs a Host header";
+    if (head_.is_old && has_coding_) {
+      head_.ambiguity = "HTTP/1.0 has no Transfer-Encoding: send a Content-Length";
+    }
   }
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
   std::size_t on_body_impl(string_view body, error_code& ec) override {
@@ -120,8 +123,15 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
     }
   }
 
-  const std::span<const std::string> hosts_;
+  // Takes the value of a header that a request has once.
+  void take_once(std::optional<std::string>& into, string_view value, std::string_view twice) {
+    if (into) head_.ambiguity = twice;
+    into = plain(value);
+  }
+
   request_head head_;
+  bool has_coding_ = false;  // Transfer-Encoding
+  bool has_content_length_ = false;
   body_use use_ = body_use::discard;
   std::uint64_t bytes_max_ = 0;
   std::uint64_t received_ = 0;
@@ -132,6 +142,7 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
 
 inline void request_parser::on_field_impl(field name, string_view text, string_view value,
                                           error_code&) {
+  if (is_header_done()) return;  // a trailer: the head was acted on
   switch (name) {
     case field::content_type:
       head_.media = media_of(plain(value));
@@ -140,10 +151,20 @@ inline void request_parser::on_field_impl(field name, string_view text, string_v
       head_.prefer_wait = prefer_wait(plain(value));
       return;
     case field::host:
-      head_.foreign_host = is_foreign_host(plain(value), hosts_);
-      return;
+      return take_once(head_.host, value, "there are two Host headers: send one");
     case field::origin:
-      head_.foreign_origin = is_foreign_origin(plain(value), hosts_);
+      return take_once(head_.origin, value, "there are two Origin headers: send one");
+    case field::transfer_encoding:
+      // Beast takes a body whose last coding is another for no body at all (RFC 9112, 6.3).
+      has_coding_ = true;
+      if (!boost::beast::iequals(value, "chunked")) {
+        head_.ambiguity = "the only Transfer-Encoding that this server reads is chunked";
+      }
+      return;
+    case field::content_length:
+      if (std::exchange(has_content_length_, true) || value.find(',') != string_view::npos) {
+        head_.ambiguity = "there are two lengths in Content-Length: send one";
+      }
       return;
     case field::authorization:
       // Of two of them nobody could say which one was meant.
@@ -155,7 +176,13 @@ inline void request_parser::on_field_impl(field name, string_view text, string_v
                                                     : head_.expects_other) = true;
       return;
     default:
-      if (boost::beast::iequals(text, "last-event-id")) head_.last_event = plain(value);
+      if (boost::beast::iequals(text, "last-event-id")) {
+        head_.last_event = plain(value);
+      } else if (boost::beast::iequals(text, "sec-fetch-site")) {
+        const bool is_first = head_.site == fetch_site::unknown;
+        head_.site =
+            is_first && value == "same-origin" ? fetch_site::same_origin : fetch_site::other;
+      }
       return;
   }
 }

@@ -25,14 +25,15 @@ TEST(MediaType, IsReadWithoutItsParametersAndInAnyCase) {
   EXPECT_EQ(media_of("text/json"), media::other);
 }
 
-TEST(OriginHeader, IsForeignUnlessThePageIsThisMachinesOwn) {
-  for (const std::string_view own :
-       {"http://localhost:7433", "https://127.0.0.1", "http://[::1]"}) {
-    EXPECT_FALSE(is_foreign_origin(own)) << own;
-  }
+TEST(OriginHeader, IsOwnWithTheSchemeTheHostAndThePortOfTheRequest) {
+  EXPECT_TRUE(is_own_origin("http://localhost:7433", "http", "localhost:7433"));
+  EXPECT_TRUE(is_own_origin("https://127.0.0.1", "https", "127.0.0.1:443"));
+  EXPECT_TRUE(is_own_origin("http://[::1]", "http", "[::1]:80"));
   for (const std::string_view other :
-       {"https://evil.example", "null", "", "http://localhost.evil.example:7433"}) {
-    EXPECT_TRUE(is_foreign_origin(other)) << other;
+       {"https://evil.example", "null", "", "://", "http://", "http://localhost.evil.example:7433",
+        "https://localhost:7433", "http://localhost", "http://[::1]:7433"}) {
+    EXPECT_FALSE(is_own_origin(other, "http", "localhost:7433")) << other;
+    EXPECT_FALSE(is_own_origin(other, "http", "")) << other;
   }
 }
 
@@ -55,6 +56,10 @@ TEST(HostHeader, IsForeignWhenItIsANameOfElsewhere) {
        {"evil.example", "localhost.evil.example:7433", "127.0.0.1.x"}) {
     EXPECT_TRUE(is_foreign_host(host)) << host;
   }
+  const std::vector<std::string> own = {"one.example", "two.example:8443"};
+  EXPECT_FALSE(is_foreign_host("one.example:7433", own));
+  EXPECT_FALSE(is_foreign_host("two.example", own));
+  EXPECT_TRUE(is_foreign_host("three.example", own));
 }
 
 TEST(PercentEncoding, GoesBothWays) {

@@ -3,7 +3,7 @@
 // A client that is nothing but a socket: tests say which bytes go out, and what must come back.
 //
 //     wire w(port);
-//     w.send("GET /healthz HTTP/1.1\r\n\r\n");
+//     w.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
 //     EXPECT_EQ(w.receive().status, 200);
 
 #include <gtest/gtest.h>
