@@ -242,6 +242,16 @@ TEST_F(deliverer_test, TheLastAttemptIsDead) {
   EXPECT_EQ(was.state, job_state::dead);
 }
 
+TEST_F(deliverer_test, AnAttemptPostsOnce) {
+  receiver to([](const received& r) { return r.number == 2 ? no_answer() : answer(200); });
+  deliver_to(to, 1);
+  EXPECT_EQ(ended(push_kept()).state, job_state::done);
+  const job lost = ended(push_kept({.retry = {.attempts_max = 1}}));
+  EXPECT_EQ(lost.state, job_state::dead);
+  EXPECT_EQ(lost.errors.at(0).type, "connection_lost");
+  EXPECT_EQ(to.requests().size(), 2U);
+}
+
 TEST_F(deliverer_test, ASecondAttemptHasItsNumberAndTheSameIdempotencyKey) {
   receiver to(
       [](const received& r) { return answer(r.header("sluice-attempt") == "1" ? 500 : 200); });

@@ -72,8 +72,6 @@ struct exchange {
   std::unique_ptr<connection> on;
   std::optional<tcp::resolver> resolver;
   std::optional<http::response_parser<kept_body>> parser;
-  bool kept = false;     // `on` had been used before
-  bool retried = false;  // it is on its second connection
   int interim = 0;       // answers of status 1xx
   std::string unsent{};  // why it could not be sent whole
   loop::alarm limit;
@@ -220,13 +218,11 @@ class outgoing::impl {
       loop_.cancel(kept->expires);
       if (!kept->is_quiet()) continue;
       x->on = std::move(kept);
-      x->kept = true;
       return write(x);
     }
   }
 
   void connect(const exchange_ptr& x) {
-    x->kept = false;
     const bool is_tls = x->to.how == web_url::scheme::https;
     x->on = is_tls ? std::make_unique<connection>(loop_.context(), tls_)
                    : std::make_unique<connection>(loop_.context());
@@ -352,13 +348,6 @@ class outgoing::impl {
 
   void broke(const exchange_ptr& x, failed_code failed) {
     const bool got_some = x->parser->got_some() || x->interim > 0;
-    // It may have been closed just as it was used again.
-    if (x->kept && !x->retried && !got_some) {
-      x->retried = true;
-      x->unsent.clear();
-      x->on->close();
-      return connect(x);
-    }
     if (!x->unsent.empty()) {
       return end(x, {.what = fault::connection_lost,
                      .message = "the request could not be sent: " + x->unsent});

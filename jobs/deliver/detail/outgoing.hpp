@@ -6,8 +6,8 @@
 // Everything on the thread of the loop. A request ends exactly once: with an answer, whatever its
 // status, or with a fault. Redirects are not followed: they are answers. A certificate must be
 // signed by an authority of the system's store (or of `ca_file`) and name the host.
-// A kept connection that turns out to be closed is replaced once, within the request's own time;
-// the receiver may then have seen the request before, which is what its Idempotency-Key is for. An
+// A request is sent once: the receiver may have acted on it even if the connection ends without an
+// answer. A kept connection that was closed while idle is replaced before anything is sent. An
 // answer's body is read up to `body_bytes_max`; of a longer one the beginning is handed back, and
 // the connection goes. Names are looked up by one thread of Asio's for all; ending the loop waits
 // for a look-up that is under way.

@@ -167,14 +167,31 @@ TEST_F(outgoing_test, DoesNotKeepAConnectionThatSaysCloseOrSaysMore) {
   EXPECT_EQ(to.connections(), 3);
 }
 
-TEST_F(outgoing_test, ReplacesAKeptConnectionThatWasClosedMeanwhile) {
+TEST_F(outgoing_test, ReplacesAKeptConnectionThatWasClosedWhileIdle) {
   receiver to([](const received& r) {
-    if (r.connection == 1 && r.number == 2) return reply_bytes{"", reply_bytes::then::close};
-    return answer(200, "ok");
+    auto reply = answer(200, "ok");
+    if (r.connection == 1) reply.after = reply_bytes::then::close;
+    return reply;
   });
   EXPECT_EQ(post(to.url()).status, 200);
+  ASSERT_EQ(idle(), 1U);
+  to.await_closed(1);
   EXPECT_EQ(post(to.url()).status, 200);
   EXPECT_EQ(to.connections(), 2);
+  EXPECT_EQ(to.requests().size(), 2U);
+}
+
+TEST_F(outgoing_test, NeverRepeatsARequestThatTheReceiverMayHaveRead) {
+  for (const auto how : {reply_bytes::then::close, reply_bytes::then::reset}) {
+    receiver to([how](const received& r) {
+      return r.number == 2 ? reply_bytes{"", how} : answer(200, "ok");
+    });
+    EXPECT_EQ(post(to.url()).status, 200);
+    const auto lost = post(to.url());
+    EXPECT_EQ(to_string(lost.what), "connection_lost") << lost.message;
+    EXPECT_EQ(to.requests().size(), 2U);
+    EXPECT_EQ(to.connections(), 1);
+  }
 }
 
 TEST_F(outgoing_test, SaysWhyThereIsNoAnswer) {
