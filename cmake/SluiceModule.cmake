@@ -106,7 +106,7 @@ function(sluice_test)
   endif()
   gtest_discover_tests(${arg_NAME}
     DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 60
+    DISCOVERY_TIMEOUT 300
     PROPERTIES ${more})
 endfunction()
 

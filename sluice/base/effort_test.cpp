@@ -127,7 +127,7 @@ TEST(effort_test, AWrongValueOfSluiceLongIsRefused) {
             "SLUICE_LONG='yes': expected a number from 0 to 1");
 }
 
-TEST(effort_test, ASeedIsTheVariableElseTheUsualOneElseFresh) {
+TEST(effort_test, ASeedIsTheVariableElseTheUsualOneElseFreshInALongRun) {
   {
     const variable set("SLUICE_SEED", "18446744073709551615");
     EXPECT_EQ(seed("here"), 18446744073709551615U);
@@ -135,12 +135,19 @@ TEST(effort_test, ASeedIsTheVariableElseTheUsualOneElseFresh) {
   }
   const variable unset("SLUICE_SEED", std::nullopt);
   EXPECT_EQ(seed("here", 7), 7U);
+  {
+    const variable off("SLUICE_LONG", std::nullopt);
+    EXPECT_EQ(seed("here"), 1U);
+  }
+  const variable on("SLUICE_LONG", "1");
+  EXPECT_EQ(seed("here", 7), 7U);
   bool differs = false;
   for (const auto first = seed("here"); !differs;) differs = seed("here") != first;
 }
 
 TEST(effort_test, TheSeedIsPrintedAsTheVariableThatRepeatsIt) {
   const variable unset("SLUICE_SEED", std::nullopt);
+  const variable on("SLUICE_LONG", "1");
   ::testing::internal::CaptureStdout();
   const auto fresh = seed("here");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(),

@@ -44,8 +44,8 @@ struct kill_plan {
   connect_to connect_last{};               // for what is left at the end; empty: over HTTP
   // After each life, when all clients have ended.
   std::function<void()> after_life{};
-  // What the load is to bring about besides: of a busy machine's short lives it takes more. They go
-  // on until this is so, up to ten times `kills`.
+  // A condition that the load must also meet. Kills continue until then, at most ten times `kills`:
+  // on a busy machine a server does less between two kills.
   bool (*has_shown)(const verdict&) = [](const verdict&) { return true; };
 };
 

@@ -1,7 +1,7 @@
 // The decisions of the freezer: which thread stands still next, where, and for how long.
 //
 // They come from the seed alone, so `sluice_freeze --seed 7 --plan 20` always prints the same
-// lines. A decision meets a different moment of the program in every run.
+// lines. Each run applies a decision at a different point of the program.
 #pragma once
 
 #include <algorithm>

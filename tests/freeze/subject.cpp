@@ -34,7 +34,7 @@ bool is_stopped_by_tracer(int tid) {
   return text.find(") t ") != std::string::npos;
 }
 
-// Ends when each of the threads was seen stopped for that long without a break.
+// Returns after each thread was stopped for `length` without interruption.
 int see_freezes(milliseconds length, int count) {
   std::atomic<bool> done{false};
   for (int n = 0; n < count; ++n) {
@@ -54,7 +54,7 @@ int see_freezes(milliseconds length, int count) {
   return 0;
 }
 
-// `count` threads run until at least `seen` of them were stopped at once, and that 10 times.
+// Runs `count` threads. Returns after `seen` or more of them were stopped at once, 10 times.
 int see_crowds(std::size_t count, std::size_t seen) {
   std::atomic<bool> done{false};
   std::vector<std::atomic<int>> tids(count);

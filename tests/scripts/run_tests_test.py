@@ -109,6 +109,17 @@ class RunTests(ProjectTest):
             self.assertEqual(self.runs(name), 1, name)
         self.expect(run, code=1, has=["FLAKY not_labeled"])
 
+    def test_fails_if_a_skipped_test_failed_too(self):
+        skip = {"SKIP_REGULAR_EXPRESSION": "SKIPPED"}
+        self.add("skipped", "echo SKIPPED; exit 1", **skip)
+        self.add("leaks", "echo SKIPPED; echo 'ERROR: LeakSanitizer: detected'; exit 1", **skip)
+        self.add("asserts", "echo SKIPPED; echo '[  FAILED  ] Suite.Test'; exit 1", **skip)
+        run = self.run_tests("--flaky")
+        self.expect(run, code=1, has=["skipped skipped", "failed 2, skipped 1",
+                                      "FAILED leaks (sanitizer report)",
+                                      "FAILED asserts (skipped, with a failed assertion)"])
+        self.assertEqual([self.runs("leaks"), self.runs("asserts")], [1, 1])
+
     def test_never_repeats_models_and_injected_faults(self):
         names = ("QueueModel.Checks", "List.AgreesWithADeque", "disk_fault_test.LosesNothing")
         for name in names:
