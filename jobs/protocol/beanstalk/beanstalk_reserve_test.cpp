@@ -319,6 +319,28 @@ TEST_F(beanstalk_reserve_test, AConnectionThatGoesGivesItsJobsBackAtOnce) {
   ask("reserve\r\n", "RESERVED 1 1\r\na\r\n");
 }
 
+TEST_F(beanstalk_reserve_test, AQuitGivesJobsBackAtOnceAlsoIfTheSocketStaysOpen) {
+  auto worker = connect();
+  for (int i = 0; i < 3; ++i) put("0 0 100", "a");
+  worker.say("reserve\r\nreserve\r\ndelete 1\r\nreserve-job 3\r\nquit\r\n");
+  worker.expect("RESERVED 1 1\r\na\r\nRESERVED 2 1\r\na\r\nDELETED\r\nRESERVED 3 1\r\na\r\n");
+  worker.expect_end();
+  ask("reserve-with-timeout 0\r\nreserve-with-timeout 0\r\nreserve-with-timeout 0\r\n",
+      "RESERVED 2 1\r\na\r\nRESERVED 3 1\r\na\r\nTIMED_OUT\r\n");
+  EXPECT_EQ(server().reserved.load(), 2U);
+  EXPECT_EQ(server().connections.load(), 1U);
+}
+
+TEST_F(beanstalk_reserve_test, AQuitBehindAReserveThatWaitsWaitsToo) {
+  auto worker = connect();
+  worker.say("reserve\r\nquit\r\n");
+  worker.expect_nothing();
+  const job_id id = put("0 0 100", "a");
+  worker.expect(with_body("RESERVED", id, "a"));
+  worker.expect_end();
+  ask("reserve-with-timeout 0\r\n", with_body("RESERVED", id, "a"));
+}
+
 TEST_F(beanstalk_reserve_test, AConnectionThatGoesWhileItWaitsTakesNothing) {
   auto worker = connect();
   worker.say("reserve\r\nreserve\r\n");

@@ -144,14 +144,16 @@ TEST_F(FaktoryHello, AnotherVersionIsRefused) {
   EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
 }
 
-TEST_F(FaktoryHello, NothingElseIsAllowedBefore) {
-  auto& s = connect();
-  (void)s.hear();
+TEST_F(FaktoryHello, AnythingElseBeforeItEndsTheConnection) {
   for (const std::string verb : {"PUSH", "PUSHB", "FETCH", "ACK", "FAIL", "BEAT", "INFO", "FLUSH",
-                                 "END", "QUEUE", "MUTATE", "TRACK", "BATCH"}) {
-    EXPECT_EQ(s.ask(verb + " {}"), "-ERR " + verb + " is not allowed before HELLO");
+                                 "END", "QUEUE", "MUTATE", "TRACK", "BATCH", "JUMP", "hello"}) {
+    auto& s = connect();
+    (void)s.hear();
+    s.send(verb + " {}\r\nHELLO {\"v\":2}\r\n" + push_line("12345678"));
+    EXPECT_EQ(s.wire().take(), "-ERR " + verb + " is not allowed before HELLO\r\n");
+    EXPECT_TRUE(s.wire().is_ended());
   }
-  EXPECT_EQ(s.ask(R"(HELLO {"v":2})"), "+OK");
+  EXPECT_EQ(e().stats().pushed, 0U);
 }
 
 TEST_F(FaktoryHello, ItIsSaidOnce) {

@@ -61,9 +61,10 @@ TEST_F(FaktoryWorker, OneThatSaysEndGivesBackWhatItHadAsIfItNeverHadIt) {
     auto& w = worker("w");
     EXPECT_EQ(member(w.ask("FETCH"), "failure"), "(none)");
     EXPECT_EQ(w.ask("END"), "+OK");
-    w.wire().close();
     settle();
-    EXPECT_EQ(counts().ready, 1U);
+    EXPECT_EQ(counts().ready, 1U) << "although the client keeps its socket open";
+    EXPECT_TRUE(all().crew.list().workers.empty());
+    w.wire().close();
   }
   EXPECT_EQ(all().counts.given_back.load(relaxed), 3U);
   EXPECT_EQ(all().counts.lost.load(relaxed), 0U);

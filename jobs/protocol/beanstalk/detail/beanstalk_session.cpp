@@ -7,6 +7,7 @@
 
 #include "jobs/protocol/beanstalk/detail/session_words.hpp"
 #include "jobs/protocol/beanstalk/detail/stats.hpp"
+#include "jobs/protocol/browser_line.hpp"
 #include "jobs/protocol/frames.hpp"
 
 namespace sluice::jobs::beanstalk {
@@ -65,7 +66,7 @@ beanstalk_session::beanstalk_session(protocol::client& to, server_state& server)
 }
 
 beanstalk_session::~beanstalk_session() {
-  gone();
+  leave();
 }
 
 // Input.
@@ -90,6 +91,7 @@ std::size_t beanstalk_session::step(std::string_view in) {
   const auto line = protocol::cut_line(in, line_bytes_max);
   if (line.is == protocol::line_cut::what::incomplete) return 0;
   if (line.is == protocol::line_cut::what::too_long) {
+    if (protocol::is_browser_line(in.substr(0, line.used))) return hang_up(line.used);
     in_long_line_ = in[line.used - 1] != '\n';
     server_.bad_commands.fetch_add(1, relaxed);
     to_.say(words::bad_format);
@@ -97,6 +99,7 @@ std::size_t beanstalk_session::step(std::string_view in) {
   }
   const command c = parse_command(line.text);
   if (c.wrong != command::fault::none) {
+    if (protocol::is_browser_line(line.text)) return hang_up(line.used);
     server_.bad_commands.fetch_add(1, relaxed);
     to_.say(c.wrong == command::fault::bad_format ? words::bad_format : words::unknown_command);
     return line.used;
@@ -138,7 +141,6 @@ bool beanstalk_session::may_begin(const command& c) {
     case verb::ignore:
     case verb::list_tube_used:
     case verb::list_tubes_watched:
-    case verb::quit:
       return true;
     default:
       break;
@@ -147,7 +149,21 @@ bool beanstalk_session::may_begin(const command& c) {
   const bool may_overtake_deletes =
       c.what == verb::reserve || c.what == verb::reserve_with_timeout ||
       (c.what == verb::delete_ && reserved_.find(c.number) != nullptr);
-  return may_overtake_deletes || (delete_calls_ == 0 && deletes_.empty());
+  return may_overtake_deletes || is_finished();
+}
+
+bool beanstalk_session::is_finished() const {
+  return put_calls_ + delete_calls_ + other_calls_ == 0 && puts_.empty() && deletes_.empty();
+}
+
+// At the first line of a web browser. Nothing behind it is executed.
+std::size_t beanstalk_session::hang_up(std::size_t used) {
+  if (!is_finished()) return 0;
+  server_.bad_commands.fetch_add(1, relaxed);
+  to_.say(words::unknown_command);
+  leave();
+  to_.end();
+  return used;
 }
 
 void beanstalk_session::flush() {
@@ -168,6 +184,11 @@ void beanstalk_session::finish_up() {
 }
 
 void beanstalk_session::gone() {
+  leave();
+}
+
+// The session ends, the connection may last longer: a client may keep its socket open after a quit.
+void beanstalk_session::leave() {
   if (std::exchange(is_gone_, true)) return;
   is_over_ = true;
   call_off_.request_stop();

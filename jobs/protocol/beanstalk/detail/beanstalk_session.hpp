@@ -57,9 +57,12 @@ class beanstalk_session final : public protocol::session {
   std::size_t skip_body(std::string_view in);
   void end_skip();
   std::size_t skip_line(std::string_view in);
+  bool is_finished() const;  // all that came before
+  std::size_t hang_up(std::size_t used);
   bool may_begin(const command& c);
   void run(const command& c, std::string_view line, std::string_view after);
   void flush();
+  void leave();
 
   // Puts.
   std::size_t put(const command& c, std::size_t line_bytes, std::string_view in);
@@ -160,7 +163,8 @@ class beanstalk_session final : public protocol::session {
   std::stop_source call_off_;
   leased granted_;  // the last is next
 
-  bool is_producer_ = false, is_worker_ = false, is_gone_ = false;
+  bool is_producer_ = false, is_worker_ = false;
+  bool is_gone_ = false;  // after the connection or a quit: holds nothing, is not counted
   std::string scratch_;
 };
 

@@ -100,7 +100,7 @@ void beanstalk_session::run(const command& c, std::string_view line, std::string
     case verb::pause_tube:
       return pause_tube(c);
     case verb::quit:
-      is_over_ = true;
+      leave();
       return to_.end();
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "jobs/json/json_writer.hpp"
+#include "jobs/protocol/browser_line.hpp"
 #include "jobs/protocol/faktory/detail/sha256.hpp"
 #include "jobs/protocol/frames.hpp"
 #include "sluice/future/async.hpp"
@@ -20,7 +21,8 @@ constexpr std::size_t queues_max = 1000;  // of one FETCH
 constexpr std::size_t bulk_max = 10'000;  // of one PUSHB
 constexpr std::size_t labels_max = 64;
 constexpr std::size_t labels_bytes_max = 4096;
-constexpr std::size_t run_max = 1000;  // commands that are one call of the engine
+constexpr std::size_t word_shown_max = 40;  // of an unknown command
+constexpr std::size_t run_max = 1000;       // commands that are one call of the engine
 // A line longer than this is announced, so that the connection reads on.
 constexpr std::size_t usual_line_bytes = std::size_t{32} << 10;
 
@@ -105,34 +107,34 @@ std::size_t faktory_session::consume(std::string_view in) {
     }
     if (cut.is == protocol::line_cut::what::too_long) {
       begin_run();
-      say_error("the command is longer than " + std::to_string(most) + " bytes");
-      is_over_ = true;
-      to_.end();
+      hang_up("the command is longer than " + std::to_string(most) + " bytes");
       return in.size();
     }
     std::string_view rest = cut.text;
-    const std::string_view word = protocol::cut_word(rest);
-    const verb_rule* const rule = rule_of(word);
+    const verb_rule* const rule = rule_of(protocol::cut_word(rest));
     const run_kind run = run_under_way();
     if (run != run_kind::none && (rule == nullptr || rule->kind != run)) break;
     if (pushes_.size() + acks_.size() >= run_max) break;
     used += cut.used;
     all_.counts.commands.fetch_add(1, relaxed);
-    take(rule, word, rest);
+    take(rule, cut.text);
   }
   begin_run();
   return used;
 }
 
-void faktory_session::take(const verb_rule* rule, std::string_view word, std::string_view rest) {
-  if (rule == nullptr) {
-    constexpr std::size_t shown_max = 40;
-    return say_error("Unknown command " + std::string(word.substr(0, shown_max)));
+void faktory_session::take(const verb_rule* rule, std::string_view line) {
+  const bool is_known = is_identified_ && rule != nullptr;
+  if (!is_known && protocol::is_browser_line(line)) {
+    return hang_up("this port speaks Faktory's protocol, not HTTP");
   }
-  const bool is_hello = rule->run == &faktory_session::hello;
+  std::string_view rest = line;
+  const std::string_view word = protocol::cut_word(rest).substr(0, word_shown_max);
+  const bool is_hello = rule != nullptr && rule->run == &faktory_session::hello;
   if (!is_identified_ && !is_hello) {
-    return say_error(std::string(word) + " is not allowed before HELLO");
+    return hang_up(std::string(word) + " is not allowed before HELLO");
   }
+  if (rule == nullptr) return say_error("Unknown command " + std::string(word));
   if (is_identified_ && is_hello) return say_error("HELLO was said already");
   (this->*rule->run)(rest);
 }
@@ -181,6 +183,19 @@ void faktory_session::gone() {
   leave();
 }
 
+void faktory_session::hang_up(std::string_view why) {
+  say_error(why);
+  end_session();
+}
+
+// The connection may last longer: a client may keep its socket open after its END.
+void faktory_session::end_session() {
+  is_over_ = true;
+  to_.wake_at(time_point::max());
+  leave();
+  to_.end();
+}
+
 void faktory_session::call_off_fetch() {
   fetch_stop_.request_stop();
   if (std::exchange(null_at_, time_point::max()) != time_point::max()) finish_null();
@@ -198,11 +213,7 @@ void faktory_session::leave() {
 }
 
 void faktory_session::on_time() {
-  if (!is_identified_) {
-    say_error("HELLO did not come in time");
-    is_over_ = true;
-    return to_.end();
-  }
+  if (!is_identified_) return hang_up("HELLO did not come in time");
   const time_point now = all_.time.timers().now();
   if (null_at_ <= now) {
     null_at_ = time_point::max();
@@ -351,8 +362,7 @@ void faktory_session::welcome(const hello_call& said) {
 
 void faktory_session::turn_away(const error& why) {
   finish_error(why);
-  is_over_ = true;
-  to_.end();
+  end_session();
 }
 
 void faktory_session::beat(std::string_view rest) {
@@ -369,9 +379,8 @@ void faktory_session::beat(std::string_view rest) {
 void faktory_session::end(std::string_view rest) {
   if (!has_no_arguments("END", rest)) return;
   say_ok();
-  is_over_ = true;
   leaves_well_ = true;
-  to_.end();
+  end_session();
 }
 
 // PUSH and PUSHB.

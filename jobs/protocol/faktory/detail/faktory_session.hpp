@@ -68,7 +68,7 @@ class faktory_session final : public protocol::session {
 
   // Reading.
   run_kind run_under_way() const;
-  void take(const verb_rule* rule, std::string_view word, std::string_view rest);
+  void take(const verb_rule* rule, std::string_view line);
   void begin_run();
   bool takes_nothing_new();
   bool has_no_arguments(std::string_view verb, std::string_view rest);
@@ -141,6 +141,8 @@ class faktory_session final : public protocol::session {
   void call_off_fetch();
   void find_nothing_for_a_while();
   void watch_beats();
+  void hang_up(std::string_view why);
+  void end_session();
   void leave();
 
   shared_state& all_;
@@ -153,7 +155,7 @@ class faktory_session final : public protocol::session {
   bool is_identified_ = false;
   bool is_busy_ = false;      // a command is under way
   bool is_over_ = false;      // nothing more is begun
-  bool has_left_ = false;     // the connection has gone
+  bool has_left_ = false;     // holds nothing: the connection has gone, or it sent END
   bool leaves_well_ = false;  // ... after an END, or because the server ends
   std::size_t searched_ = 0;  // bytes at the front of what is left that have no line end
   std::size_t needs_ = 0;
