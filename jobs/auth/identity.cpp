@@ -1,6 +1,15 @@
 #include "jobs/auth/identity.hpp"
 
+#include <algorithm>
+
 namespace sluice::jobs {
+
+bool identity::covers_scope_of(const identity& other) const noexcept {
+  if (!is_scoped()) return true;
+  return other.is_scoped() && std::ranges::all_of(other.token_->queues, [&](const auto& pattern) {
+           return std::ranges::find(token_->queues, pattern) != token_->queues.end();
+         });
+}
 
 error identity::refusal(role what) const {
   return {error_code::forbidden,

@@ -6,6 +6,7 @@
 //     if (!who.may(role::push, spec.queue)) return who.refusal(role::push, spec.queue);
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,8 +23,15 @@ class identity {
   bool may(role what, std::string_view queue) const noexcept {
     return token_ == nullptr || (token_->roles.allows(what) && token_->covers(queue));
   }
+  // The request needed no token.
+  bool is_local() const noexcept { return token_ == nullptr; }
+  std::optional<unix_time> expires_at() const noexcept {
+    return token_ == nullptr ? std::nullopt : token_->expires_at;
+  }
   // May see some queues only.
   bool is_scoped() const noexcept { return token_ != nullptr && !token_->queues.empty(); }
+  // Has every pattern of the other's scope, or no scope.
+  bool covers_scope_of(const identity& other) const noexcept;
   // The id of the token, or "local".
   std::string_view id() const noexcept {
     return token_ == nullptr ? std::string_view("local") : std::string_view(token_->id);
@@ -34,6 +42,8 @@ class identity {
   error refusal(role what, std::string_view queue) const;
 
  private:
+  friend class token_set;
+
   std::shared_ptr<const token> token_;
 };
 

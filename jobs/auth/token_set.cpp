@@ -78,12 +78,21 @@ std::optional<token::hash> hash_of_hex(std::string_view text) {
   return hash;
 }
 
-bool is_id(std::string_view text) {
-  return text.size() == id_chars && text.find_first_not_of(id_alphabet) == std::string_view::npos;
-}
-
 error unauthenticated(std::string why) {
   return {error_code::unauthenticated, std::move(why)};
+}
+
+// None: it can be used.
+std::optional<error> fault_of(const token& t, unix_time now) {
+  if (t.disabled) return unauthenticated("the token " + t.id + " was revoked");
+  if (t.expires_at && *t.expires_at <= now) {
+    return unauthenticated("the token " + t.id + " has expired");
+  }
+  return std::nullopt;
+}
+
+bool is_id(std::string_view text) {
+  return text.size() == id_chars && text.find_first_not_of(id_alphabet) == std::string_view::npos;
 }
 
 void_result validate(const token_request& what, unix_time now) {
@@ -332,10 +341,20 @@ result<identity> token_set::authenticate(std::string_view shown, unix_time now) 
   const token::hash hash = sha256_of(rest.substr(id_chars + 1));
   const bool is_same = CRYPTO_memcmp(hash.data(), t.sha256.data(), hash.size()) == 0;
   if (!is_known || !is_same) return unauthenticated("there is no such token");
-  if (t.disabled) return unauthenticated("the token " + t.id + " was revoked");
-  if (t.expires_at && *t.expires_at <= now) {
-    return unauthenticated("the token " + t.id + " is over: it was valid for a limited time");
+  if (auto fault = fault_of(t, now)) return *std::move(fault);
+  return identity(tokens_[found->second]);
+}
+
+result<identity> token_set::renew(const identity& who, unix_time now) const {
+  if (who.is_local()) {
+    return unauthenticated(
+        "this needs a token now, in the header Authorization: Bearer slk_ID_SECRET");
   }
+  const auto found = places_.find(who.id());
+  if (found == places_.end() || tokens_[found->second]->sha256 != who.token_->sha256) {
+    return unauthenticated("the token " + std::string(who.id()) + " was removed");
+  }
+  if (auto fault = fault_of(*tokens_[found->second], now)) return *std::move(fault);
   return identity(tokens_[found->second]);
 }
 

@@ -76,6 +76,9 @@ class token_set {
 
   // Whose token this is, or `unauthenticated` and why. `shown` is the token's text alone.
   result<identity> authenticate(std::string_view shown, unix_time now) const;
+  // The same token as it is now. `unauthenticated` if it was removed, revoked or has expired, or if
+  // the server asked for no token when `who` sent the request.
+  result<identity> renew(const identity& who, unix_time now) const;
   // Allowed, or unauthenticated, or forbidden.
   result<identity> authorize(std::string_view shown, const need& what, unix_time now) const;
 

@@ -39,6 +39,52 @@ TEST_F(TokenSet, RecognisesTheTokenThatItMade) {
   EXPECT_TRUE(who->is_scoped());
 }
 
+TEST_F(TokenSet, RenewsAnIdentityAsItsTokenIsNow) {
+  const auto made = make({role::push}, {"mail"});
+  const auto limited = all_.create(
+      {.name = "web", .roles = {role::push}, .expires_at = time_.now() + hours(1)}, time_.now());
+  const identity who = all_.authenticate(made.text, time_.now()).value();
+  const identity guest = all_.authenticate(limited->text, time_.now()).value();
+  const auto why = [&](const token_set& set, const identity& of) {
+    const auto known = set.renew(of, time_.now());
+    if (known) return std::string();
+    EXPECT_EQ(known.error().code, error_code::unauthenticated);
+    return known.error().message;
+  };
+  EXPECT_EQ(why(all_, who), "");
+  EXPECT_EQ(why(all_, guest), "");
+  EXPECT_EQ(guest.expires_at(), time_.now() + hours(1));
+  time_.advance(hours(1));
+  EXPECT_NE(why(all_, guest).find("has expired"), std::string::npos);
+
+  std::string text = all_.text();
+  text.replace(text.find("[\"mail\"]"), 8, "[\"news\"]");
+  const auto changed = token_set::parse(text)->renew(who, time_.now());
+  ASSERT_TRUE(changed);
+  EXPECT_FALSE(changed->may(role::push, "mail"));
+  EXPECT_TRUE(changed->may(role::push, "news"));
+
+  text = all_.text();
+  text.replace(text.find("\"sha256\":\"") + 10, 64, std::string(64, 'a'));
+  EXPECT_NE(why(*token_set::parse(text), who).find("was removed"), std::string::npos);
+  EXPECT_NE(why(token_set(), who).find("was removed"), std::string::npos);
+  EXPECT_NE(why(all_, identity()).find("needs a token"), std::string::npos);
+  ASSERT_TRUE(all_.revoke(made.what.id));
+  EXPECT_NE(why(all_, who).find("was revoked"), std::string::npos);
+}
+
+TEST_F(TokenSet, CoversAScopeWithItsPatternsOrWithoutAScope) {
+  const auto one = [&](std::vector<std::string> queues) {
+    return all_.authenticate(make({role::push}, std::move(queues)).text, time_.now()).value();
+  };
+  EXPECT_TRUE(one({}).covers_scope_of(one({"a"})));
+  EXPECT_TRUE(one({}).covers_scope_of(one({})));
+  EXPECT_TRUE(one({"a", "b-*"}).covers_scope_of(one({"b-*"})));
+  EXPECT_FALSE(one({"a"}).covers_scope_of(one({})));
+  EXPECT_FALSE(one({"a"}).covers_scope_of(one({"a", "b"})));
+  EXPECT_FALSE(one({"a"}).covers_scope_of(identity()));
+}
+
 TEST_F(TokenSet, MakesTokensOfAKnownFormAndNeverTwoAlike) {
   std::set<std::string> texts;
   for (int i = 0; i < 100; ++i) {
@@ -96,7 +142,7 @@ TEST_F(TokenSet, EndsATokenAtItsTime) {
   EXPECT_TRUE(all_.authenticate(made.text, time_.now()));
   EXPECT_TRUE(all_.has_usable(time_.now()));
   time_.advance(milliseconds(1));
-  EXPECT_NE(refusal(made.text).find("is over"), std::string::npos);
+  EXPECT_NE(refusal(made.text).find("has expired"), std::string::npos);
   EXPECT_FALSE(all_.has_usable(time_.now()));
 }
 

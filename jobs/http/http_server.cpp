@@ -53,7 +53,8 @@ class http_server::impl {
   void close_intake();
   void stop(const wait_limits& limits);
   std::size_t connections() const { return static_cast<std::size_t>(state_.connections()); }
-  void use_tokens(std::optional<token_set> tokens) { state_.tokens.publish(std::move(tokens)); }
+  void use_tokens(std::optional<token_set> tokens) { state_.use_tokens(std::move(tokens)); }
+  std::size_t open_grants() const { return state_.grants.count(); }
   result<tls_certificate> reload_tls();
   std::optional<tls_certificate> certificate() const {
     const auto now = state_.tls.load();
@@ -160,6 +161,10 @@ void http_server::stop(const wait_limits& limits) {
 
 void http_server::use_tokens(std::optional<token_set> tokens) {
   impl_->use_tokens(std::move(tokens));
+}
+
+std::size_t http_server::open_grants() const {
+  return impl_->open_grants();
 }
 
 result<tls_certificate> http_server::reload_tls() {

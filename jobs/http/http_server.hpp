@@ -114,7 +114,8 @@ class http_server {
   // the limit is cut off.
   void stop(const wait_limits& limits = {});
 
-  // From the next request on.
+  // From the next request on. Requests that are open are checked again before they take effect;
+  // calls that wait, and are no longer allowed, end with 401 at once.
   void use_tokens(std::optional<token_set> tokens);
   // Reads the certificate and the key again, for connections from now on. An error says what is
   // wrong with them, and those that were there stay.
@@ -124,6 +125,8 @@ class http_server {
 
   // Connections that are open now.
   std::size_t connections() const;
+  // Calls that wait now and would end if their token was revoked.
+  std::size_t open_grants() const;
 
  private:
   class impl;

@@ -31,7 +31,7 @@ constexpr mode_t private_folder = 0700;
 constexpr milliseconds last_answers{5'000};
 
 // How soon a token that was made or revoked by a command is known to a server that runs.
-constexpr milliseconds tokens_looked_at{2'000};
+constexpr milliseconds tokens_looked_at{1'000};
 
 error cannot_use(const std::string& folder, int why, std::string_view advice) {
   const error_code code = why == ENOENT   ? error_code::not_found

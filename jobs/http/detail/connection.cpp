@@ -492,7 +492,7 @@ void connection::dispatch(std::string_view body) {
   }
   call c{loop_.server(), loop_.jobs(), parser_->head(),         body,
          std::move(to),  routed_.id,   std::move(routed_.name), std::move(who_)};
-  routed_.to->handle(c);
+  begin_call(*routed_.to, c);
 }
 
 void connection::refuse_bad_bytes(const boost_error& ec, std::string_view in) {

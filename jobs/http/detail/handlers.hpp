@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "jobs/http/detail/grant.hpp"
 #include "jobs/http/detail/router.hpp"
+#include "jobs/http/detail/server_state.hpp"
 #include "jobs/json/codec.hpp"
 
 namespace sluice::jobs::http {
@@ -82,7 +84,6 @@ void get_root(call& c);
 // most as long as the server allows. `given` is the text of the parameter.
 result<milliseconds> wait_of(const call& c, const std::optional<std::string>& given,
                              milliseconds otherwise);
-wait_limits limits_of(const call& c, milliseconds wait);
 
 // What a push of jobs as NDJSON has in its query.
 struct push_parameters {
@@ -151,9 +152,13 @@ template <class Then>
 void with_job(call& c, role what, Then then) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
   when_done(std::move(c.to), c.jobs.get(c.id),
-            [what, who = c.who, then = std::move(then)](const ticket& to, const result<job>& it) {
+            [&server = c.server, what, who = c.who, then = std::move(then)](const ticket& to,
+                                                                            const result<job>& it) {
               if (!it) return to.refuse(it.error());
               if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
+              if (const auto why = server.refusal_of(who, what, {&it->spec.queue, 1})) {
+                return to.refuse(*why);
+              }
               then(to);
             });
 }
@@ -161,14 +166,12 @@ void with_job(call& c, role what, Then then) {
 // For those who may see some queues only: calls `then` if they may do this with all jobs of the
 // batch. To them a batch with a job of another queue, or without any, is not there; one that is
 // longer than a page is too long to look through.
-void check_batch(engine& jobs, ticket to, const identity& who, role what, job_id id,
-                 std::function<void(const ticket&)> then);
+void check_batch(call& c, role what, std::function<void(const ticket&)> then);
 // The jobs and batches that a job names: the batch that it is to be in, and what it waits for.
 void add_named(std::vector<job_id>& ids, const job_spec& spec);
 // For those who may see some queues only: calls `then` if they may push to the queues of all of
 // these. To them, what is of another queue is not there.
-void check_named(engine& jobs, ticket to, const identity& who, std::vector<job_id> ids,
-                 std::function<void(const ticket&)> then);
+void check_named(call& c, std::vector<job_id> ids, std::function<void(const ticket&)> then);
 
 // For a route that takes no parameters: false, and answered, when there are some.
 bool has_no_query(const call& c);

@@ -23,7 +23,7 @@ bool may_push(const call& c, const batch_spec& spec) {
 template <class Then>
 void with_batch(call& c, role what, Then then) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
-  check_batch(c.jobs, std::move(c.to), c.who, what, c.id, std::move(then));
+  check_batch(c, what, std::move(then));
 }
 
 std::vector<job_id> named_by(const batch_spec& spec) {
@@ -35,14 +35,23 @@ std::vector<job_id> named_by(const batch_spec& spec) {
   return ids;
 }
 
+std::vector<std::string> queues_of_all(const identity& who, const batch_spec& spec) {
+  std::vector<std::string> queues = queues_of(who, spec.jobs);
+  if (who.is_local()) return queues;
+  for (const auto* callback : {&spec.on_success, &spec.on_end, &spec.on_failure}) {
+    if (*callback) queues.push_back((*callback)->queue);
+  }
+  return queues;
+}
+
 void push(call& c, batch_spec spec, milliseconds wait) {
   if (!may_push(c, spec)) return;
+  const grant may(c.server, c.who, role::push, queues_of_all(c.who, spec));
   std::vector<job_id> named = c.who.is_scoped() ? named_by(spec) : std::vector<job_id>();
-  auto go_on = [&jobs = c.jobs, spec = std::move(spec),
-                limits = limits_of(c, wait)](const ticket& asked) mutable {
-    when_done(asked, jobs.push_batch(std::move(spec), limits),
-              [](const ticket& to, const result<batch_receipt>& pushed) {
-                if (!pushed) return to.refuse(pushed.error());
+  auto go_on = [&jobs = c.jobs, may, spec = std::move(spec), wait](const ticket& asked) mutable {
+    when_done(asked, jobs.push_batch(std::move(spec), may.limits(asked, wait)),
+              [may](const ticket& to, const result<batch_receipt>& pushed) {
+                if (!pushed) return to.refuse(may.refusal().value_or(pushed.error()));
                 std::string& body = to.who().scratch();
                 json::write(body, *pushed);
                 to.answer_json(201, body,
@@ -50,7 +59,7 @@ void push(call& c, batch_spec spec, milliseconds wait) {
               });
   };
   if (named.empty()) return go_on(c.to);
-  check_named(c.jobs, std::move(c.to), c.who, std::move(named), std::move(go_on));
+  check_named(c, std::move(named), std::move(go_on));
 }
 
 // The batch and how long its push may wait; answers, and gives none, when something is wrong.

@@ -127,14 +127,13 @@ void append_place(std::string& out, std::uint64_t epoch, std::uint64_t number) {
 // it holds is one part; while the client does not read, it asks for none.
 class event_stream final : public part_source, public std::enable_shared_from_this<event_stream> {
  public:
-  event_stream(const server_state& server, engine& jobs, ticket to, events_asked asked,
-               identity who)
-      : server_(server),
-        jobs_(jobs),
+  event_stream(engine& jobs, ticket to, events_asked asked, identity who, grant may)
+      : jobs_(jobs),
         to_(std::move(to)),
         what_(std::move(asked.what)),
         beat_(asked.heartbeat),
-        who_(std::move(who)) {
+        who_(std::move(who)),
+        may_(std::move(may)) {
     what_.limit = std::min(what_.limit, events_in_a_part);
   }
   virtual ~event_stream() = default;
@@ -149,34 +148,16 @@ class event_stream final : public part_source, public std::enable_shared_from_th
   }
 
   void go_on() override {
-    wait_limits limits{deadline::after(beat_), to_.who().gone()};
-    when_done(to_, jobs_.events(what_, std::move(limits)),
+    when_done(to_, jobs_.events(what_, may_.limits(to_, beat_)),
               [me = shared_from_this()](const ticket&, result<event_page> page) {
                 me->take(std::move(page));
               });
   }
 
  private:
-  // A stream outlives many requests, so its token is looked up again before anything is told.
-  bool is_still_allowed() {
-    const auto rules = server_.tokens.load();
-    if (!rules->has_value()) return true;
-    const unix_time now = server_.time.now();
-    for (const auto& t : (*rules)->list()) {
-      if (t->id != who_.id()) continue;
-      if (t->disabled || (t->expires_at && *t->expires_at <= now)) return false;
-      who_ = identity(t);
-      return what_.queue.empty() ? who_.may(role::read) : who_.may(role::read, what_.queue);
-    }
-    return false;
-  }
-
   void take(result<event_page> page) {
+    if (const auto why = may_.refusal()) return end(*why);
     if (!page) return end(page.error());
-    if (!is_still_allowed()) {
-      return end({error_code::unauthenticated,
-                  "the token of this stream was revoked, is over, or is not for it any more"});
-    }
     keep_own(*page, who_);
     if (to_.who().is_gone()) return to_.end_parts();
     std::string text;
@@ -215,12 +196,12 @@ class event_stream final : public part_source, public std::enable_shared_from_th
     to_.end_parts();
   }
 
-  const server_state& server_;
   engine& jobs_;
   const ticket to_;
   event_request what_;
   const milliseconds beat_;
-  identity who_;
+  const identity who_;
+  const grant may_;
 };
 
 }  // namespace
@@ -232,16 +213,20 @@ void get_events(call& c) {
   if (c.head.method == method::head) {
     return c.to.answer({.status = 200, .type = asked->as_page ? json_type : stream_type});
   }
+  std::vector<std::string> queues;
+  if (!asked->what.queue.empty()) queues.push_back(asked->what.queue);
+  grant may(c.server, c.who, role::read, std::move(queues));
   if (asked->as_page) {
-    const wait_limits limits = limits_of(c, asked->wait);
-    return when_done(std::move(c.to), c.jobs.events(std::move(asked->what), limits),
-                     [who = std::move(c.who)](const ticket& to, result<event_page> page) {
+    auto events = c.jobs.events(std::move(asked->what), may.limits(c.to, asked->wait));
+    return when_done(std::move(c.to), std::move(events),
+                     [who = std::move(c.who), may](const ticket& to, result<event_page> page) {
+                       if (const auto why = may.refusal()) return to.refuse(*why);
                        if (page) keep_own(*page, who);
                        answer_with<event_page>(to, page);
                      });
   }
-  std::make_shared<event_stream>(c.server, c.jobs, std::move(c.to), *std::move(asked),
-                                 std::move(c.who))
+  std::make_shared<event_stream>(c.jobs, std::move(c.to), *std::move(asked), std::move(c.who),
+                                 std::move(may))
       ->begin();
 }
 

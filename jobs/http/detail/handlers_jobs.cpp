@@ -29,24 +29,42 @@ void answer_pushed(const ticket& to, const result<push_receipt>& pushed,
   to.answer_json(201, body, "Location: /v1/jobs/" + std::to_string(pushed->id) + "\r\n");
 }
 
-void push_one(engine& jobs, const ticket& asked, job_spec spec, const wait_limits& limits,
+void push_one(engine& jobs, const ticket& asked, const grant& may, job_spec spec, milliseconds wait,
               unix_time now) {
   // Whether it has to wait for others is known to them alone.
   std::optional<job_state> state;
   if (spec.after.empty() && spec.key.empty()) {
     state = spec.run_at > now ? job_state::scheduled : job_state::ready;
   }
-  when_done(asked, jobs.push(std::move(spec), limits),
-            [state](const ticket& to, const result<push_receipt>& pushed) {
-              answer_pushed(to, pushed, state);
+  when_done(asked, jobs.push(std::move(spec), may.limits(asked, wait)),
+            [state, may](const ticket& to, const result<push_receipt>& pushed) {
+              const auto why = pushed ? std::nullopt : may.refusal();
+              why ? to.refuse(*why) : answer_pushed(to, pushed, state);
             });
 }
 
-void push_many(engine& jobs, const ticket& asked, std::vector<job_spec> specs, bulk mode,
-               const wait_limits& limits) {
-  when_done(asked, jobs.push_many(std::move(specs), mode, limits),
-            [mode](const ticket& to, const std::vector<result<push_receipt>>& results) {
-              answer_pushes(to, results, mode);
+void push_many(engine& jobs, const ticket& asked, const grant& may, std::vector<job_spec> specs,
+               bulk mode, milliseconds wait) {
+  when_done(asked, jobs.push_many(std::move(specs), mode, may.limits(asked, wait)),
+            [mode, may](const ticket& to, const std::vector<result<push_receipt>>& results) {
+              const bool has_any = std::ranges::any_of(results, [](const auto& r) { return !!r; });
+              const auto why = has_any ? std::nullopt : may.refusal();
+              why ? to.refuse(*why) : answer_pushes(to, results, mode);
+            });
+}
+
+void wait_for_job(engine& jobs, const ticket& asked, const grant& may, job_id id,
+                  milliseconds wait) {
+  when_done(asked, jobs.wait(id, may.limits(asked, wait)),
+            [&jobs, may, id](const ticket& to, const result<job>& ended) {
+              if (const auto why = may.refusal()) return to.refuse(*why);
+              // It has not ended in time, or the server ends before it: then as it is.
+              if (!ended && (ended.error().code == error_code::timed_out ||
+                             ended.error().code == error_code::stopped ||
+                             ended.error().code == error_code::shutting_down)) {
+                return when_done(to, jobs.get(id), answer_with<job>);
+              }
+              answer_with<job>(to, ended);
             });
 }
 
@@ -165,10 +183,6 @@ result<milliseconds> wait_of(const call& c, const std::optional<std::string>& gi
   return std::min(wait, c.server.options.wait_max);
 }
 
-wait_limits limits_of(const call& c, milliseconds wait) {
-  return {deadline::after(wait), c.to.who().gone()};
-}
-
 result<push_parameters> read_push_parameters(const call& c) {
   static constexpr std::array<std::string_view, 2> names = {"wait", "mode"};
   auto values = read_query(c.head.query(), names);
@@ -200,13 +214,14 @@ void push_jobs(call& c) {
     return c.to.refuse(bad_parameter("mode", "the body says another mode; which of them?"));
   }
   const bulk mode = asked->mode.value_or(push->mode);
-  auto go_on = [&jobs = c.jobs, push = *std::move(push), limits = limits_of(c, asked->wait), now,
+  const grant may(c.server, c.who, role::push, queues_of(c.who, push->jobs));
+  auto go_on = [&jobs = c.jobs, may, push = *std::move(push), wait = asked->wait, now,
                 mode](const ticket& to) mutable {
-    if (push.one) return push_one(jobs, to, std::move(push.jobs.front()), limits, now);
-    push_many(jobs, to, std::move(push.jobs), mode, limits);
+    if (push.one) return push_one(jobs, to, may, std::move(push.jobs.front()), wait, now);
+    push_many(jobs, to, may, std::move(push.jobs), mode, wait);
   };
   if (named.empty()) return go_on(c.to);
-  check_named(c.jobs, std::move(c.to), c.who, std::move(named), std::move(go_on));
+  check_named(c, std::move(named), std::move(go_on));
 }
 
 void answer_pushes(const ticket& to, const std::vector<result<push_receipt>>& results, bulk mode) {
@@ -270,19 +285,18 @@ void get_job(call& c) {
       when_done(std::move(to), jobs.get(id), answer_with<job>);
     });
   }
-  const wait_limits limits = limits_of(c, *wait);
-  with_job(c, role::read, [&jobs, id, limits](ticket to) {
-    when_done(std::move(to), jobs.wait(id, limits),
-              [&jobs, id](const ticket& who, const result<job>& ended) {
-                // It has not ended in time, or the server ends before it: then as it is.
-                if (!ended && (ended.error().code == error_code::timed_out ||
-                               ended.error().code == error_code::stopped ||
-                               ended.error().code == error_code::shutting_down)) {
-                  return when_done(who, jobs.get(id), answer_with<job>);
-                }
-                answer_with<job>(who, ended);
-              });
-  });
+  if (c.who.is_local()) {
+    return wait_for_job(jobs, c.to, grant(c.server, c.who, role::read), id, *wait);
+  }
+  // Its queue is looked up: the token may lose that queue while the call waits.
+  when_done(std::move(c.to), jobs.get(id),
+            [&server = c.server, &jobs, who = c.who, wait = *wait](const ticket& to,
+                                                                   const result<job>& it) {
+              if (!it) return to.refuse(it.error());
+              const std::string& queue = it->spec.queue;
+              if (!who.may(role::read, queue)) return to.refuse(no_such_job(it->id));
+              wait_for_job(jobs, to, grant(server, who, role::read, {queue}), it->id, wait);
+            });
 }
 
 void list_jobs(call& c) {

@@ -6,7 +6,16 @@
 namespace sluice::jobs::http {
 namespace {
 
-void answer_leased(engine& jobs, const ticket& to, result<std::vector<leased_job>> leased) {
+void give_back(engine& jobs, const std::vector<leased_job>& leased) {
+  for (const leased_job& l : leased) const auto given = jobs.release(l.ref());
+}
+
+void answer_leased(engine& jobs, const ticket& to, const grant& may,
+                   const result<std::vector<leased_job>>& leased) {
+  if (const auto why = may.refusal()) {
+    if (leased) give_back(jobs, *leased);
+    return to.refuse(*why);
+  }
   if (!leased) {
     const error_code code = leased.error().code;
     const bool came_none = code == error_code::timed_out || code == error_code::stopped;
@@ -14,7 +23,7 @@ void answer_leased(engine& jobs, const ticket& to, result<std::vector<leased_job
   }
   // Nobody is there to work on them.
   if (to.who().is_gone()) {
-    for (const leased_job& l : *leased) const auto given = jobs.release(l.ref());
+    give_back(jobs, *leased);
     return to.answer(204);
   }
   std::string& body = to.who().scratch();
@@ -39,15 +48,17 @@ template <class Then>
 void with_lease(call& c, Then then) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
   when_done(std::move(c.to), c.jobs.get(c.id),
-            [id = c.id, who = c.who, then = std::move(then)](const ticket& to,
-                                                             const result<job>& it) mutable {
+            [&server = c.server, id = c.id, who = c.who, then = std::move(then)](
+                const ticket& to, const result<job>& it) mutable {
               if (const auto why = refusal_of(who, id, it)) return to.refuse(*why);
+              if (const auto why = server.refusal_of(who, role::work)) return to.refuse(*why);
               then(to);
             });
 }
 
 // Many acks of who may work in some queues only: each job is looked up, the others are acked.
 struct acking {
+  const server_state& server;
   engine& jobs;
   const identity who;
   std::vector<ack_item> asked;
@@ -67,6 +78,7 @@ struct acking {
   }
 
   static void finish(const ticket& to, ptr it) {
+    if (const auto why = it->server.refusal_of(it->who, role::work)) return to.refuse(*why);
     std::vector<ack_item> allowed;
     for (std::size_t i = 0; i < it->asked.size(); ++i) {
       if (!it->refused[i]) allowed.push_back(std::move(it->asked[i]));
@@ -98,11 +110,13 @@ void lease_jobs(call& c) {
     if (!may_use_as_client(c, role::work, queue)) return;
   }
   const milliseconds wait = std::min(asked->wait, c.server.options.wait_max);
+  const grant may(c.server, c.who, role::work,
+                  c.who.is_local() ? std::vector<std::string>() : asked->what.queues);
   engine& jobs = c.jobs;
-  auto leased = jobs.lease(std::move(asked->what), limits_of(c, wait));
+  auto leased = jobs.lease(std::move(asked->what), may.limits(c.to, wait));
   when_done(std::move(c.to), std::move(leased),
-            [&jobs](const ticket& to, result<std::vector<leased_job>> taken) {
-              answer_leased(jobs, to, std::move(taken));
+            [&jobs, may](const ticket& to, const result<std::vector<leased_job>>& taken) {
+              answer_leased(jobs, to, may, taken);
             });
 }
 
@@ -126,8 +140,8 @@ void ack_jobs(call& c) {
   auto asked = body_of<json::acks_call>(c);
   if (!asked) return;
   if (c.who.is_scoped()) {
-    return acking::go_on(c.to,
-                         std::make_shared<acking>(acking{c.jobs, c.who, std::move(asked->acks)}));
+    return acking::go_on(
+        c.to, std::make_shared<acking>(acking{c.server, c.jobs, c.who, std::move(asked->acks)}));
   }
   when_done(std::move(c.to), c.jobs.ack_many(std::move(asked->acks)),
             [](const ticket& to, const std::vector<void_result>& results) {

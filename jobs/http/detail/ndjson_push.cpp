@@ -116,13 +116,15 @@ bool ndjson_push::take_line(std::string_view line) {
 }
 
 void ndjson_push::push_group() {
+  const grant may(server_, who_, role::push, queues_of(who_, group_));
+  if (const auto why = may.refusal()) return refuse(*why, partly());
   waits_ = true;
-  const wait_limits within(deadline::after(asked_.wait), to_.who().gone());
-  auto pushed = jobs_.push_many(std::exchange(group_, {}), bulk::each, within);
+  auto pushed =
+      jobs_.push_many(std::exchange(group_, {}), bulk::each, may.limits(to_, asked_.wait));
   group_bytes_ = 0;
   when_done(
       to_, std::move(pushed),
-      [me = shared_from_this()](const ticket& to, const std::vector<result<push_receipt>>& r) {
+      [me = shared_from_this(), may](const ticket& to, const std::vector<result<push_receipt>>& r) {
         auto wrong = std::exchange(me->wrong_, {});
         auto next = wrong.begin();
         for (std::size_t i = 0; i <= r.size(); ++i) {
@@ -131,19 +133,25 @@ void ndjson_push::push_group() {
         }
         me->waits_ = false;
         if (me->refused_) return;
-        me->go_on();
+        const bool has_failed = std::ranges::any_of(r, [](const auto& one) { return !one; });
+        const auto why = has_failed ? may.refusal() : std::nullopt;
+        why ? me->refuse(*why, me->partly()) : me->go_on();
         to.who().resume();
       });
 }
 
 void ndjson_push::push_all() {
+  const grant may(server_, who_, role::push, queues_of(who_, group_));
+  if (const auto why = may.refusal()) return refuse(*why, partly());
   waits_ = true;
-  const wait_limits within(deadline::after(asked_.wait), to_.who().gone());
-  auto pushed = jobs_.push_many(std::move(group_), bulk::all_or_nothing, within);
+  auto pushed =
+      jobs_.push_many(std::move(group_), bulk::all_or_nothing, may.limits(to_, asked_.wait));
   when_done(
       to_, std::move(pushed),
-      [me = shared_from_this()](const ticket& to, const std::vector<result<push_receipt>>& r) {
-        answer_pushes(to, r, bulk::all_or_nothing);
+      [me = shared_from_this(), may](const ticket& to, const std::vector<result<push_receipt>>& r) {
+        const bool has_any = std::ranges::any_of(r, [](const auto& one) { return !!one; });
+        const auto why = has_any ? std::nullopt : may.refusal();
+        why ? to.refuse(*why) : answer_pushes(to, r, bulk::all_or_nothing);
       });
 }
 
@@ -152,9 +160,9 @@ std::string ndjson_push::partly() const {
                    : "; " + std::to_string(results_.accepted()) + " jobs before it were pushed";
 }
 
-void ndjson_push::refuse(const error& why) {
+void ndjson_push::refuse(const error& why, const std::string& more) {
   refused_ = true;
-  to_.refuse_and_end(why);
+  to_.refuse_and_end({why.code, why.message + more, why.job});
 }
 
 void ndjson_push::finish() {

@@ -44,7 +44,7 @@ class ndjson_push : public std::enable_shared_from_this<ndjson_push> {
   bool take_line(std::string_view line);
   void push_group();
   void push_all();
-  void refuse(const error& why);
+  void refuse(const error& why, const std::string& more = {});
   void finish();
   // Everything is gathered, and pushed when the last line is there.
   bool gathers() const noexcept { return asked_.mode == bulk::all_or_nothing; }

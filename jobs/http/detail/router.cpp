@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "jobs/http/detail/handlers.hpp"
+#include "jobs/http/detail/server_state.hpp"
 
 namespace sluice::jobs::http {
 namespace {
@@ -131,6 +132,13 @@ void add_allowed(std::string& allow, method also) {
 
 std::span<const route> routes() noexcept {
   return all_routes;
+}
+
+void begin_call(const route& r, call& c) {
+  if (r.needs != access::open) {
+    if (const auto why = c.server.refusal_of(c.who, role_of(r.needs))) return c.to.refuse(*why);
+  }
+  r.handle(c);
 }
 
 routed find_route(method asked, std::string_view path) {

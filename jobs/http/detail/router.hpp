@@ -82,6 +82,9 @@ struct route {
   access needs = access::admin;
 };
 
+// Checks the token again, as the body may have come long after the head, and calls the handler.
+void begin_call(const route& r, call& c);
+
 constexpr bool is_audited(const route& r) noexcept {
   return r.needs == access::manage || (r.needs == access::admin && r.method != method::get);
 }

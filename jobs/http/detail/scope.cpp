@@ -40,6 +40,7 @@ std::optional<error> refusal_of(const identity& who, role what, job_id id,
 
 // Looks at what was named, one after the other.
 struct looking_up {
+  const server_state& server;
   engine& jobs;
   const identity who;
   std::vector<job_id> left;
@@ -48,7 +49,10 @@ struct looking_up {
   using ptr = std::shared_ptr<looking_up>;
 
   static void go_on(const ticket& to, ptr it) {
-    if (it->left.empty()) return it->then(to);
+    if (it->left.empty()) {
+      const auto why = it->server.refusal_of(it->who, role::push);
+      return why ? to.refuse(*why) : it->then(to);
+    }
     const job_id id = it->left.back();
     it->left.pop_back();
     engine& jobs = it->jobs;
@@ -89,15 +93,15 @@ struct looking_up {
 
 }  // namespace
 
-void check_batch(engine& jobs, ticket to, const identity& who, role what, job_id id,
-                 std::function<void(const ticket&)> then) {
-  when_done(
-      std::move(to), jobs.list({.batch = id, .limit = looked_through_max}),
-      [id, what, who, then = std::move(then)](const ticket& back, const result<job_page>& page) {
-        if (const auto why = refusal_of(who, what, id, page)) return back.refuse(*why);
-        if (page->cursor) return back.refuse(too_long(id, who));
-        then(back);
-      });
+void check_batch(call& c, role what, std::function<void(const ticket&)> then) {
+  when_done(std::move(c.to), c.jobs.list({.batch = c.id, .limit = looked_through_max}),
+            [&server = c.server, id = c.id, what, who = c.who, then = std::move(then)](
+                const ticket& back, const result<job_page>& page) {
+              if (const auto why = refusal_of(who, what, id, page)) return back.refuse(*why);
+              if (page->cursor) return back.refuse(too_long(id, who));
+              if (const auto why = server.refusal_of(who, what)) return back.refuse(*why);
+              then(back);
+            });
 }
 
 void add_named(std::vector<job_id>& ids, const job_spec& spec) {
@@ -107,14 +111,13 @@ void add_named(std::vector<job_id>& ids, const job_spec& spec) {
   }
 }
 
-void check_named(engine& jobs, ticket to, const identity& who, std::vector<job_id> ids,
-                 std::function<void(const ticket&)> then) {
+void check_named(call& c, std::vector<job_id> ids, std::function<void(const ticket&)> then) {
   std::ranges::sort(ids);
   const auto repeated = std::ranges::unique(ids);
   ids.erase(repeated.begin(), repeated.end());
-  if (ids.size() > named_max) return to.refuse(too_many_named(who));
-  looking_up::go_on(
-      to, std::make_shared<looking_up>(looking_up{jobs, who, std::move(ids), std::move(then)}));
+  if (ids.size() > named_max) return c.to.refuse(too_many_named(c.who));
+  looking_up::go_on(c.to, std::make_shared<looking_up>(looking_up{
+                              c.server, c.jobs, c.who, std::move(ids), std::move(then)}));
 }
 
 }  // namespace sluice::jobs::http

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "jobs/http/detail/grant.hpp"
 #include "jobs/http/detail/router.hpp"
 #include "jobs/http/http_server.hpp"
 #include "jobs/net/body_budget.hpp"
@@ -52,10 +55,19 @@ class server_state {
 
   net::body_budget bodies{options.body_budget_bytes};
 
-  // None: nobody is asked for a token.
+  // None: requests need no token. Only use_tokens replaces them.
   snapshot<std::optional<token_set>> tokens{options.tokens};
   // What new connections begin TLS with; null: they do not.
   snapshot<std::shared_ptr<const net::tls_context>> tls{std::shared_ptr<const net::tls_context>()};
+
+  // Ends the waits that the new tokens do not allow.
+  void use_tokens(std::optional<token_set> now);
+  bool asks_for_tokens() const noexcept { return asks_for_tokens_.load(); }
+  // None if `who` still has the role `what` in these queues; without queues, in all queues that it
+  // had. Otherwise `unauthenticated`, with the right that the token has lost.
+  std::optional<error> refusal_of(const identity& who, role what,
+                                  std::span<const std::string> queues = {}) const;
+  open_grants grants;
 
   // Somebody has shown a token that is not known.
   void note_intrusion(std::string_view from);
@@ -64,6 +76,7 @@ class server_state {
   std::uint64_t connections() const noexcept;
 
  private:
+  atomic<bool> asks_for_tokens_{options.tokens.has_value()};
   atomic<std::uint64_t> intrusions_{0};        // that were not told of
   atomic<std::int64_t> intrusion_told_ms_{0};  // when the last were
 };

@@ -63,6 +63,9 @@ class ticket {
   }
   void refuse(const error& why, int status = 0, std::string_view headers = {},
               bool is_last = false) const {
+    if (why.code == error_code::unauthenticated && headers.empty()) {
+      headers = "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n";
+    }
     const problem_parts p = make_problem(why, status, headers);
     answer({.status = p.status,
             .type = problem_type,
