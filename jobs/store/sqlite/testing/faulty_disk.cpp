@@ -90,8 +90,6 @@ int faulty_disk::impl::open(const char* name, int flags, disk_node_ptr& opened, 
     if ((flags & SQLITE_OPEN_CREATE) == 0) return SQLITE_CANTOPEN;
     auto made = std::make_shared<disk_node>();
     made->name = name;
-    constexpr int journals = SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL;
-    made->syncs_folder = (flags & journals) != 0;
     bind(at, std::move(made));
     created = true;
     if (!make_event(disk_event::op::create, name)) return SQLITE_CANTOPEN;
@@ -115,7 +113,8 @@ int faulty_disk::impl::remove(std::string_view name, bool wants_sync) {
 bool faulty_disk::impl::exists(std::string_view name) const {
   const std::lock_guard hold(mutex_);
   const auto found = folder_.find(name);
-  return found != folder_.end() && found->second.seen != nullptr;
+  return found != folder_.end() && found->second.seen != nullptr &&
+         found->second.seen->data.size() > 0;
 }
 
 int faulty_disk::impl::read(disk_node& from, void* to, int count, std::int64_t offset) {
@@ -160,7 +159,7 @@ int faulty_disk::impl::truncate(disk_node& it, std::int64_t size) {
   return make_event(disk_event::op::truncate, it.name, to) ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
 }
 
-int faulty_disk::impl::sync(disk_node& it) {
+int faulty_disk::impl::sync(disk_node& it, bool with_folder) {
   const std::lock_guard hold(mutex_);
   if (off_) return SQLITE_IOERR_FSYNC;
   if (failing_syncs_ > 0 && (failing_file_.empty() || failing_file_ == it.name)) {
@@ -172,8 +171,7 @@ int faulty_disk::impl::sync(disk_node& it) {
   // When the power goes meanwhile, it has not been done.
   if (!make_event(disk_event::op::sync, it.name)) return SQLITE_IOERR_FSYNC;
   it.data.sync();
-  if (it.syncs_folder) sync_folder();
-  it.syncs_folder = false;
+  if (with_folder) sync_folder();
   ++syncs_;
   return SQLITE_OK;
 }

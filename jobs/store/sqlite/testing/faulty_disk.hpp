@@ -5,9 +5,10 @@
 //
 // Everything that was synced survives a power cut; of everything else any part may, in any order,
 // torn at sectors (disk_file.hpp). A file that was made or deleted may turn out not to have been
-// until the folder is synced, which SQLite asks for at the first sync of a new journal or WAL and
-// when it deletes with that wish. Otherwise the disk behaves as SQLite's own layer on Linux does,
-// from the sector size it names to the error codes.
+// until the folder is synced. The folder is synced by a deletion with that flag, and by the first
+// sync of every handle that was opened to create a journal or WAL, even if the file existed
+// already. Otherwise the disk behaves as SQLite's own layer on Linux does, from the sector size it
+// names to the error codes; an empty file does not exist for SQLITE_ACCESS_EXISTS.
 //
 // Every change of the disk is an event with a number, so a test can say at which of them the power
 // goes, and can show in which order writes, syncs and its own doings came.

@@ -29,7 +29,6 @@ struct disk_node {
 
   std::string name;
   disk_file data;
-  bool syncs_folder = false;  // its next sync is to make its name durable too
 
   int shared = 0;  // holders of at least SQLITE_LOCK_SHARED
   const void* reserved = nullptr;
@@ -51,11 +50,13 @@ class faulty_disk::impl {
   // For SQLite. Codes are SQLite's. Each takes the lock.
   int open(const char* name, int flags, disk_node_ptr& opened, bool& created);
   int remove(std::string_view name, bool sync_folder);
+  // Returns false for an empty file, as SQLite's layer does for SQLITE_ACCESS_EXISTS.
   bool exists(std::string_view name) const;
   int read(disk_node& from, void* to, int count, std::int64_t offset);
   int write(disk_node& to, std::string_view bytes, std::int64_t offset);
   int truncate(disk_node& it, std::int64_t size);
-  int sync(disk_node& it);
+  // Also syncs the folder if `with_folder`.
+  int sync(disk_node& it, bool with_folder);
   int last_errno() const {
     const std::lock_guard hold(mutex_);
     return errno_;

@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/base/seam.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
 
 namespace sluice::jobs::testing::faulty_disk_test {
 namespace {
@@ -278,6 +282,138 @@ TEST(faulty_disk_test, AFolderThatWasNotSyncedMayForgetAFileOrRemember) {
   EXPECT_TRUE(there);
   EXPECT_TRUE(gone);
   EXPECT_TRUE(back);
+}
+
+// A file as SQLite opens it, without SQLite.
+class raw_file {
+ public:
+  raw_file(const std::string& vfs, std::string name, int flags)
+      : vfs_(sqlite3_vfs_find(vfs.c_str())),
+        name_(std::move(name)),
+        memory_(static_cast<std::size_t>(vfs_->szOsFile) / sizeof(std::max_align_t) + 1) {
+    constexpr int usual = SQLITE_OPEN_READWRITE;
+    EXPECT_EQ(vfs_->xOpen(vfs_, name_.c_str(), file(), usual | flags, nullptr), SQLITE_OK);
+  }
+  raw_file(const raw_file&) = delete;
+  raw_file& operator=(const raw_file&) = delete;
+  ~raw_file() { file()->pMethods->xClose(file()); }
+
+  void write() { EXPECT_EQ(file()->pMethods->xWrite(file(), "x", 1, 0), SQLITE_OK); }
+  void sync() { EXPECT_EQ(file()->pMethods->xSync(file(), SQLITE_SYNC_NORMAL), SQLITE_OK); }
+  bool exists() {
+    int answer = -1;
+    EXPECT_EQ(vfs_->xAccess(vfs_, name_.c_str(), SQLITE_ACCESS_EXISTS, &answer), SQLITE_OK);
+    return answer == 1;
+  }
+
+ private:
+  sqlite3_file* file() { return reinterpret_cast<sqlite3_file*>(memory_.data()); }
+
+  sqlite3_vfs* const vfs_;
+  const std::string name_;
+  std::vector<std::max_align_t> memory_;
+};
+
+constexpr int makes_log = SQLITE_OPEN_WAL | SQLITE_OPEN_CREATE;
+constexpr int makes_journal = SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_CREATE;
+
+// Makes a journal durable and deletes it without a sync of the folder.
+void make_and_delete_journal(const faulty_disk& on) {
+  {
+    raw_file journal(on.vfs(), "journal", makes_journal);
+    journal.write();
+    journal.sync();
+  }
+  sqlite3_vfs* const vfs = sqlite3_vfs_find(on.vfs().c_str());
+  EXPECT_EQ(vfs->xDelete(vfs, "journal", 0), SQLITE_OK);
+}
+
+bool may_return(const faulty_disk& disk, const std::string& name) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    if (std::ranges::count(disk.power_cut(seed)->files(), name) > 0) return true;
+  }
+  return false;
+}
+
+TEST(faulty_disk_test, TheFirstSyncOfEachHandleThatMayCreateAJournalSyncsTheFolder) {
+  faulty_disk disk;
+  {
+    raw_file log(disk.vfs(), "log", makes_log);
+    log.write();
+    log.sync();
+  }
+  make_and_delete_journal(disk);
+  EXPECT_TRUE(may_return(disk, "journal"));
+  raw_file log(disk.vfs(), "log", makes_log);
+  EXPECT_TRUE(may_return(disk, "journal"));
+  log.sync();
+  EXPECT_FALSE(may_return(disk, "journal")) << "although the log existed before";
+
+  make_and_delete_journal(disk);
+  log.sync();
+  EXPECT_TRUE(may_return(disk, "journal")) << "the handle has synced the folder before";
+  raw_file existing(disk.vfs(), "log", SQLITE_OPEN_WAL);
+  existing.sync();
+  EXPECT_TRUE(may_return(disk, "journal")) << "a handle that cannot create the file";
+}
+
+TEST(faulty_disk_test, AnEmptyFileDoesNotExistForSqlite) {
+  faulty_disk disk;
+  raw_file log(disk.vfs(), "log", makes_log);
+  EXPECT_FALSE(log.exists());
+  log.write();
+  EXPECT_TRUE(log.exists());
+}
+
+// Counts how often SQLite's own layer opens a folder, which it does only to sync it.
+class folder_syncs {
+ public:
+  folder_syncs() {
+    real = reinterpret_cast<call>(vfs_->xGetSystemCall(vfs_, "openDirectory"));
+    set(counted);
+  }
+  folder_syncs(const folder_syncs&) = delete;
+  folder_syncs& operator=(const folder_syncs&) = delete;
+  ~folder_syncs() { set(real); }
+
+  int count() const { return counter; }
+
+ private:
+  using call = int (*)(const char*, int*);
+
+  static int counted(const char* path, int* fd) {
+    ++counter;
+    return real(path, fd);
+  }
+  void set(call c) {
+    counter = 0;
+    vfs_->xSetSystemCall(vfs_, "openDirectory", reinterpret_cast<sqlite3_syscall_ptr>(c));
+  }
+
+  static inline call real = nullptr;
+  static inline int counter = 0;
+  sqlite3_vfs* const vfs_ = sqlite3_vfs_find("unix");
+};
+
+// What the model assumes, shown for the layer that it stands for.
+TEST(faulty_disk_test, SqlitesOwnLayerSyncsTheFolderAndSeesEmptyFilesAsTheModelDoes) {
+  const sluice::testing::temporary_folder folder;
+  const std::string path = folder.file("the.log");
+  folder_syncs syncs;
+  for (int handles = 1; handles <= 2; ++handles) {
+    raw_file log("unix", path, makes_log);
+    EXPECT_EQ(log.exists(), handles == 2);
+    log.write();
+    EXPECT_TRUE(log.exists());
+    EXPECT_EQ(syncs.count(), handles - 1);
+    log.sync();
+    EXPECT_EQ(syncs.count(), handles);
+    log.sync();
+    EXPECT_EQ(syncs.count(), handles);
+  }
+  raw_file existing("unix", path, SQLITE_OPEN_WAL);
+  existing.sync();
+  EXPECT_EQ(syncs.count(), 2) << "a handle that cannot create the file";
 }
 
 TEST(faulty_disk_test, OneConnectionWritesWhileAnotherReads) {

@@ -23,6 +23,7 @@ struct open_file {
   int lock = SQLITE_LOCK_NONE;
   int persist_wal = 0;
   bool uses_shm = false;
+  bool syncs_folder = false;  // its next sync also makes names durable
 };
 
 open_file& of(sqlite3_file* file) {
@@ -173,7 +174,10 @@ int truncate_file(sqlite3_file* file, sqlite3_int64 size) {
   return of(file).on->truncate(*of(file).node, size);
 }
 int sync_file(sqlite3_file* file, int) {
-  return of(file).on->sync(*of(file).node);
+  auto& me = of(file);
+  const int code = me.on->sync(*me.node, me.syncs_folder);
+  if (code == SQLITE_OK) me.syncs_folder = false;
+  return code;
 }
 int size_file(sqlite3_file* file, sqlite3_int64* size) {
   *size = of(file).on->size(*of(file).node);
@@ -226,6 +230,9 @@ int open_on(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, i
   if (code != SQLITE_OK) return code;
   auto* const made = new (file) open_file{{}, &of(vfs), std::move(node)};
   made->base.pMethods = &file_methods;
+  // As unixOpen does: the flags decide, not whether the file existed.
+  constexpr int journals = SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL;
+  made->syncs_folder = (flags & SQLITE_OPEN_CREATE) != 0 && (flags & journals) != 0;
   if (flags_out != nullptr) *flags_out = flags;
   return SQLITE_OK;
 }
