@@ -105,6 +105,7 @@ TEST(power_cut_test, ACutWhileTheStoreIsMadeLosesNothingAtTheNextCut) {
   auto large = job(1);
   large.args.data = '"' + std::string(2000, 'x') + '"';  // so that the file grows
   bool is_off = true;
+  int cuts = 0;
   for (std::uint64_t event = 1; is_off; ++event) {
     faulty_disk made;
     made.power_off_after(event);
@@ -120,9 +121,11 @@ TEST(power_cut_test, ACutWhileTheStoreIsMadeLosesNothingAtTheNextCut) {
       const auto job_count = (*engine)->queue("alpha")->counts.unfinished();
       for (std::uint64_t again = 1; again <= 2; ++again) {
         EXPECT_EQ(fault_of(*second->power_cut(2 * seed + again), job_count), "") << at;
+        ++cuts;
       }
     }
   }
+  std::printf("[          ] %d second cuts\n", cuts);
 }
 
 TEST(power_cut_test, WithoutSyncsTheSameCheckFindsLosses) {

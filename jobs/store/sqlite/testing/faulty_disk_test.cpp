@@ -395,7 +395,7 @@ class folder_syncs {
   sqlite3_vfs* const vfs_ = sqlite3_vfs_find("unix");
 };
 
-// What the model assumes, shown for the layer that it stands for.
+// Compares the assumptions of the model with SQLite's own layer.
 TEST(faulty_disk_test, SqlitesOwnLayerSyncsTheFolderAndSeesEmptyFilesAsTheModelDoes) {
   const sluice::testing::temporary_folder folder;
   const std::string path = folder.file("the.log");
