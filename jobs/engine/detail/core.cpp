@@ -86,6 +86,7 @@ void core::load(store::contents contents) {
     auto when = cron_schedule::parse(saved.spec.schedule, saved.spec.zone);
     // Its zone may have gone from this machine. It stays as it is, and does not run.
     const std::optional<unix_time> at =
+    count_key(l);
         when && saved.next_at != unix_time{} ? std::optional(saved.next_at) : std::nullopt;
     std::string name = saved.spec.name;  // the entry takes its own along
     cron_state& c =

@@ -75,7 +75,7 @@ class core {
   // is taken out of its window. An error: why it cannot run now, and nothing was done.
   result<leased_job> lease_this(const job_ptr& it, const lease_request& what);
   static void_result check_lease(lease_request& what);  // also cuts what is too long
-  std::optional<error> refuse_lease(const queue_state& q) const;
+  std::optional<error> refuse_lease(const queue_state& q, const job& j) const;
   std::optional<lease_info> lease_of(job_id id) const;
   void publish_again(job_ptr it, answers& out);
   void read_again(const job& j, answers& out);
@@ -125,6 +125,10 @@ class core {
     for (const auto& [id, l] : leases_) see(l);
   }
   bool is_busy(job_id id) const { return busy_.contains(id); }
+  // False: as many leases of its key are held as may be, some by workers of cancelled jobs.
+  bool key_is_free(const queue_state& q, const job& j) const;
+  // Takes a ready job whose key is not free out of the window; it is read again when the key is.
+  void pass_over(queue_state& q, const job& j);
   std::size_t stage(change c);  // its index
   // The job itself, where a change of it must say more than its number: see change::it.
   static job_ptr said_of(const job_ptr& it) {
@@ -168,6 +172,7 @@ class core {
   // Those who wait, in queues that were touched: leases from what was published, pushes where
   // there is room.
   void settle(answers& out) {
+    if (is_applying_) return;
     serve(out);
     admit_waiting(out);
   }
@@ -296,6 +301,8 @@ class core {
   void handed_over_is_stored(const job& j);
   void handed_over_is_not_stored(job_id id, answers& out);
   void hear_what_waited(answers& out);
+  void count_key(lease_state& l);
+  void uncount_key(const lease_state& l);
   bool comes_after_unstored(const job_spec& spec) const;
   void want_refill(queue_state& q);
   result<lease_state*> checked_lease(lease_ref ref);
@@ -374,6 +381,7 @@ class core {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t window_jobs_ = 0;
   std::optional<unix_time> next_due_;
+  bool is_applying_ = false;   // the effects of a commit: nothing is handed out before the last
 
   std::map<std::string, cron_state, std::less<>> crons_;
   std::set<std::pair<unix_time, std::string>> cron_times_;

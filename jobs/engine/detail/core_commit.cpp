@@ -116,6 +116,7 @@ void core::apply_counts(const change& c) {
 }
 
 void core::committed(commit& c, const applied& how, answers& out) {
+  is_applying_ = true;
   ids_stored_ = std::max(ids_stored_, c.changes.ids_up_to);
   for (queue_state* const q : c.queues) {
     q->is_stored = true;
@@ -176,6 +177,7 @@ void core::committed(commit& c, const applied& how, answers& out) {
   }
   hear_what_waited(out);
   settle(out);
+  is_applying_ = false;
 }
 
 // What the store has done to other jobs than those of the changes, and to these.

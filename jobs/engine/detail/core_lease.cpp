@@ -170,21 +170,26 @@ std::string core::too_many_run() const {
 
 // Why a job of it that somebody names cannot run now. Pauses and rates do not keep it: they are
 // about what is handed out.
-std::optional<error> core::refuse_lease(const queue_state& q) const {
+std::optional<error> core::refuse_lease(const queue_state& q, const job& j) const {
   if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
   if (leases_.size() >= options_.running_max) {
     return error{error_code::overloaded, too_many_run()};
   }
-  if (q.options.concurrency > 0 && q.running >= q.options.concurrency) {
-    return error{error_code::overloaded, std::to_string(q.running) + " jobs of queue '" + q.name +
-                                             "' run, which is its limit (concurrency)"};
+  if (q.options.concurrency > 0 && q.leases_held() >= q.options.concurrency) {
+    return error{error_code::overloaded, std::to_string(q.leases_held()) + " jobs of queue '" +
+                                             q.name +
+                                             "' are leased, which is its limit (concurrency)"};
+  }
+  if (!key_is_free(q, j)) {
+    return error{error_code::overloaded,
+                 "key '" + j.spec.key + "' is taken by a cancelled job until its lease ends", j.id};
   }
   return std::nullopt;
 }
 
 result<leased_job> core::lease_this(const job_ptr& it, const lease_request& what) {
   queue_state& q = *find_queue(it->spec.queue);
-  if (auto why = refuse_lease(q)) return *std::move(why);
+  if (auto why = refuse_lease(q, *it)) return *std::move(why);
   unpublish(*it);
   count_start(q, *it);
   return open_lease(q, it, what, true);
@@ -236,6 +241,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
   l.weight = weight_of(it->spec);
   keep_leased(l, it);
   do {
+  count_key(l);
     l.key = (options_.seed != 0 ? random_.next() : secret_number()) & key_mask;
   } while (l.key == 0);
   l.worker = what.worker;
@@ -701,10 +707,13 @@ void core::forget_lease(job_id id, answers& out) {
   lease_state& l = found->second;
   timers_.remove(l);
   leased_bytes_ -= l.is_trimmed ? 0 : l.weight;
-  if (!l.is_cancelled) {
+  if (l.is_cancelled) {
+    --l.queue->cancelled_leases;
+  } else {
     --l.queue->running;
     --running_;
   }
+  uncount_key(l);
   touch(*l.queue);
   for (queue_state* const q : std::exchange(starved_, {})) {
     q->is_starved = false;
@@ -719,7 +728,8 @@ void core::mark_cancelled(lease_state& l) {
   l.is_cancelled = true;
   --l.queue->running;
   --running_;
-  touch(*l.queue);
+  ++l.queue->cancelled_leases;
+  if (!l.it->spec.key.empty()) ++l.queue->keys.at(l.line).cancelled;
 }
 
 }  // namespace sluice::jobs::detail

@@ -265,7 +265,7 @@ void engine::impl::lease_job(job_id id, lease_request what, promise<result<lease
                return refuse("has ended already: it is " + std::string(to_string(j.state)));
              }
              if (l != nullptr) return refuse("is running");
-             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue))) {
+             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue), j)) {
                return out.add(std::move(reply), answer(*std::move(why)));
              }
              if (j.state == job_state::ready) {
