@@ -126,7 +126,8 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     return q != nullptr && q->ready.empty() && q->ready.is_cut() && !is_paused(*q);
   });
   const bool only_reads = limits.deadline.passed();
-  if (only_reads && !reads) return refuse(error_code::timed_out, "no job is ready");
+  const bool is_due = only_reads && due_is_pending();
+  if (only_reads && !reads && !is_due) return refuse(error_code::timed_out, "no job is ready");
   std::uint64_t bytes = what.worker.size();
   for (const std::string& name : what.queues) bytes += name.size() + sizeof name;
   if (const auto why = refuse_wait(bytes)) return refuse(why->code, why->message);
@@ -144,7 +145,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     arm_rate(*q);
     is_asked = is_asked || q->wants_refill;
   }
-  if (only_reads && !is_asked) {  // it would be of no use
+  if (only_reads && !is_asked && !is_due) {  // it would be of no use
     drop_unused_of(what);
     const error why = degraded_.value_or(error{error_code::timed_out, "no job is ready"});
     return refuse(why.code, why.message);
@@ -199,8 +200,7 @@ std::optional<lease_info> core::lease_of(job_id id) const {
   const auto found = leases_.find(id);
   if (found == leases_.end() || found->second.is_cancelled) return std::nullopt;
   const lease_state& l = found->second;
-  const auto left = std::chrono::duration_cast<milliseconds>(l.until - time_.timers().now());
-  return lease_info{l.worker, l.began_at, time_.now() + left};
+  return lease_info{l.worker, l.began_at, time_.after(l.until - time_.timers().now())};
 }
 
 void core::drop_unused_of(const lease_request& asked) {
@@ -211,6 +211,7 @@ void core::drop_unused_of(const lease_request& asked) {
 
 // Leases that wait for the store alone, when it has nothing for them.
 void core::end_reads(answers& out) {
+  if (due_is_pending()) return;
   for (auto at = reads_.begin(); at != reads_.end();) {
     auto& w = static_cast<lease_wait&>(**at++);
     const bool reads = std::ranges::any_of(w.what.queues, [&](const std::string& name) {
@@ -240,8 +241,8 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
   l.queue = &q;
   l.weight = weight_of(it->spec);
   keep_leased(l, it);
-  do {
   count_key(l);
+  do {
     l.key = (options_.seed != 0 ? random_.next() : secret_number()) & key_mask;
   } while (l.key == 0);
   l.worker = what.worker;
@@ -265,8 +266,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
     stage(std::move(c));
   }
   if (is_stored) note(event_type::started, *it);
-  const auto lasts = std::chrono::duration_cast<milliseconds>(l.until - l.began);
-  return {std::move(it), l.key, l.attempt(), l.began_at + lasts};
+  return {std::move(it), l.key, l.attempt(), time_.after(l.until - l.began)};
 }
 
 // Large args stay on disk: what is leased may not take more memory than what waits.
@@ -345,8 +345,7 @@ result<extension> core::extend(lease_ref ref, milliseconds by,
   const time_point now = time_.timers().now();
   l.until = now + (by > milliseconds(0) ? by : l.lasts);
   time_lease(l);
-  const auto left = std::chrono::duration_cast<milliseconds>(l.until - now);
-  return extension{time_.now() + left, l.is_cancelled};
+  return extension{time_.after(l.until - now), l.is_cancelled};
 }
 
 void_result core::report(lease_ref ref, jobs::progress how_far) {
@@ -492,7 +491,7 @@ void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answer
     c.what = change::op::move;
     c.how = std::make_unique<change::moved>();
     c.how->ended_at = time_.now();
-    c.how->due_at = *c.how->ended_at + keep;
+    c.how->due_at = time_.after(keep);
     c.how->attempts = l.attempt();
     c.how->result = std::move(value);
   }
@@ -539,7 +538,7 @@ void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, an
   stage_failure(l, std::move(why), std::move(end));
 }
 
-void core::stage_failure(lease_state& l, failure why, end_item end) {
+void core::stage_failure(lease_state& l, failure why, end_item end, std::chrono::nanoseconds ago) {
   const retry_policy& policy = l.it->spec.retry;
   const std::uint32_t attempt = l.attempt();
   const unix_time wall = time_.now();
@@ -554,7 +553,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
     const milliseconds keep = keep_of(*l.queue, l.it->spec, job_state::dead, false);
     c.to = job_state::dead;
     c.how->ended_at = wall;
-    c.how->due_at = wall + keep;
+    c.how->due_at = time_.after(keep);
     (void)stage_webhook(*l.it, job_state::dead, {}, &*c.how->error);
     if (keep == milliseconds(0)) {
       c.what = change::op::drop;
@@ -566,7 +565,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
     const double chance = static_cast<double>(random_.next() >> 11) * 0x1.0p-53;
     const milliseconds pause = why.retry_in ? *why.retry_in : pause_after(policy, attempt, chance);
     c.to = job_state::retrying;
-    c.how->due_at = wall + pause;
+    c.how->due_at = time_.after(pause - ago);
     end.receipt = {job_state::retrying, c.how->due_at};
   }
   end.to = c.to;
@@ -590,7 +589,8 @@ void core::lease_expired(lease_state& l) {
                          : "the worker" + (l.worker.empty() ? "" : " '" + l.worker + "'") +
                                " did not extend its lease of " + std::to_string(l.lasts.count()) +
                                " ms in time";
-  stage_failure(l, std::move(why), std::move(end));
+  // Its pause begins when the lease has ended, however late that is seen.
+  stage_failure(l, std::move(why), std::move(end), time_.timers().now() - l.until);
 }
 
 job_ptr core::release(lease_ref ref, give_back how, ack_reply& to, answers& out) {
@@ -637,7 +637,7 @@ job_ptr core::release(lease_ref ref, give_back how, ack_reply& to, answers& out)
   c.what = change::op::move;
   c.to = end.to;
   c.how = std::make_unique<change::moved>();
-  if (is_later) c.how->due_at = time_.now() + how.delay;
+  if (is_later) c.how->due_at = time_.after(how.delay);
   c.how->priority = how.priority;
   end_lease(l, std::move(end), std::move(c));
   return nullptr;

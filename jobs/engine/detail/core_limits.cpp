@@ -246,20 +246,21 @@ bool core::key_may_start(queue_state& q, const job_ptr& it) {
   const bucket::pace pace = bucket::pace::of(q.options.key_rate, q.options.key_burst);
   const time_point now = time_.timers().now();
   bucket& key = rate_of_key(q, it->spec.key, now);
-  // Times on disk are of whole milliseconds: one that was put off may be back so much too soon.
-  // What it is early by, the next one is late by.
-  if (key.may(pace, now + milliseconds(1))) {
+  if (key.may(pace, now)) {
     key.take(pace, now);
     return true;
   }
-  put_off(q, it, key.reserve(pace, now) - now);
+  // The wall clock, by which it was put off, may run a little faster than the timers: then it is
+  // back too soon, and keeps the start that it has reserved.
+  const bool is_back = key.may(pace, now + milliseconds(1));
+  put_off(q, it, (is_back ? key.next(pace) : key.reserve(pace, now)) - now);
   return false;
 }
 
 // It keeps its place under its key, and is looked at again when the key's rate allows it. On disk,
 // since there may be more of them than memory is for.
 void core::put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by) {
-  const unix_time due = time_.now() + std::chrono::ceil<milliseconds>(by);
+  const unix_time due = time_.after(by);
   change c;
   c.what = change::op::move;
   c.queue = q.number;

@@ -146,7 +146,7 @@ void engine::impl::stage_end(job j, detail::lease_state* l, ending as, when_chan
   const job_ptr tells = core_.stage_webhook(j, as.state, {}, as.why ? &*as.why : nullptr);
   j.state = as.state;
   j.ended_at = time_.now();
-  j.due_at = j.ended_at + keep;
+  j.due_at = time_.after(keep);
   c.to = j.state;
   if (keep == milliseconds(0)) {
     c.what = change::op::drop;
