@@ -315,6 +315,7 @@ time_point core::next_timer() const {
   return std::min(earliest_of(timers_), earliest_of(deadlines_));
 }
 
+// On the clock of the timers.
 time_point core::due_since() const {
   if (full_due_pages_ > full_due_pages_max) return time_point::max();
   const unix_time wall = time_.now();
@@ -329,6 +330,9 @@ bool core::due_is_pending() const {
   return serves_due_ || due_since() != time_point::max();
 }
 
+// Fires timers and ends waits in the order of their times. An event wins over the deadlines that
+// come after it: its changes must be committed, or read, before they may end a wait. `first_due`:
+// when the first event that this round stages was due; max: it stages none.
 void core::fire_due(time_point now, time_point first_due, answers& out) {
   constexpr std::chrono::nanoseconds tick(1);
   if (next_timer() > now) return;

@@ -120,14 +120,9 @@ class core {
   milliseconds pause_left(std::string_view name) const;
   void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
   lease_state* find_lease(job_id id);
-  template <class See>
-  void each_lease(See&& see) const {
-    for (const auto& [id, l] : leases_) see(l);
-  }
+  const auto& leases() const { return leases_; }
   bool is_busy(job_id id) const { return busy_.contains(id); }
-  // False: as many leases of its key are held as may be, some by workers of cancelled jobs.
   bool key_is_free(const queue_state& q, const job& j) const;
-  // Takes a ready job whose key is not free out of the window; it is read again when the key is.
   void pass_over(queue_state& q, const job& j);
   std::size_t stage(change c);  // its index
   // The job itself, where a change of it must say more than its number: see change::it.
@@ -186,9 +181,6 @@ class core {
   time_point next_timer() const;
   // When there will be something to do, if nothing happens before.
   time_point next_wake(time_point now) const;
-  // Fires timers and ends waits in the order of their times. An event wins over the deadlines that
-  // come after it: its changes must be committed, or read, before they may end a wait.
-  // `first_due`: when the first event that this round stages was due; max: it stages none.
   void fire_due(time_point now, time_point first_due, answers& out);
   std::vector<queue_state*> take_refills();
   // What the store has after `after`, the horizon when it was asked.
@@ -196,9 +188,7 @@ class core {
   void not_refilled(queue_state& q, bool has_failed);
   bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
   void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
-  // When the first of the stored jobs and cron entries whose time has come was due, on the clock of
-  // the timers; max: none has come.
-  time_point due_since() const;
+  time_point due_since() const;  // of the first due job or cron run; max: none is due
   void serves_due(bool does) { serves_due_ = does; }
   void read_due_page(bool is_full) { full_due_pages_ = is_full ? full_due_pages_ + 1 : 0; }
   commit take_commit();
@@ -246,11 +236,7 @@ class core {
   class event_wait;
   class end_wait;
   class drain_wait;
-  // Why pushes cannot be staged now. With `why`, waiting would not help.
-  struct obstacle {
-    queue_state* at = nullptr;
-    std::optional<error> why{};
-  };
+  struct obstacle;
 
   std::optional<error> refuse_intake() const;
   void set_in_use(queue_state& q, bool is);
@@ -325,9 +311,7 @@ class core {
   void time_lease(lease_state& l);
   void end_lease(lease_state& l, end_item end, change c);
   void forget_lease(job_id id, answers& out);
-  // `ago`: how long before now it failed.
-  void stage_failure(lease_state& l, failure why, end_item end,
-                     std::chrono::nanoseconds ago = std::chrono::nanoseconds(0));
+  void stage_failure(lease_state& l, failure why, end_item end, std::chrono::nanoseconds ago);
   void lease_expired(lease_state& l);
   void apply_counts(const change& c);
   // `of_group`: why its group was refused, if it is in one.
@@ -410,14 +394,5 @@ class core {
   std::optional<error> degraded_;
   bool closed_ = false;
 };
-
-template <class Change>
-void core::change_window(queue_state& q, Change&& how) {
-  window_bytes_ -= q.ready.bytes();
-  window_jobs_ -= q.ready.size();
-  how(q.ready);
-  window_bytes_ += q.ready.bytes();
-  window_jobs_ += q.ready.size();
-}
 
 }  // namespace sluice::jobs::detail

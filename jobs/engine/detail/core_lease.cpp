@@ -535,9 +535,10 @@ void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, an
   end_item end;
   end.failed = std::move(to);
   end.bytes = bytes;
-  stage_failure(l, std::move(why), std::move(end));
+  stage_failure(l, std::move(why), std::move(end), std::chrono::nanoseconds(0));
 }
 
+// `ago`: how long before now it failed.
 void core::stage_failure(lease_state& l, failure why, end_item end, std::chrono::nanoseconds ago) {
   const retry_policy& policy = l.it->spec.retry;
   const std::uint32_t attempt = l.attempt();

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "jobs/engine/detail/core.hpp"
+#include "jobs/engine/detail/change_window.hpp"
 
 namespace sluice::jobs::detail {
 namespace {
@@ -212,7 +212,8 @@ void core::uncount_key(const lease_state& l) {
 }
 
 // The store limits the jobs that have a place under a key. Only a cancelled job leaves its place
-// before its lease ends.
+// before its lease ends. Returns false if the key of `j` has as many leases as it may
+// have, some of them of cancelled jobs.
 bool core::key_is_free(const queue_state& q, const job& j) const {
   if (q.cancelled_leases == 0 || j.spec.key.empty()) return true;
   const auto found = q.keys.find(line_of(q.number, j.spec.key));
@@ -220,6 +221,8 @@ bool core::key_is_free(const queue_state& q, const job& j) const {
          found->second.all < q.options.key_concurrency;
 }
 
+// Takes a ready job whose key is not free out of the window. It is read again when a lease of the
+// key ends.
 void core::pass_over(queue_state& q, const job& j) {
   const position at = position_of(j);
   std::optional<position>& first = q.keys.at(line_of(q.number, j.spec.key)).passed_over;

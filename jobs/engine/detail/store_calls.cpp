@@ -561,13 +561,13 @@ job_page engine::impl::running_page(const list_request& what) {
   std::vector<running_job> found;
   {
     const std::lock_guard hold(mutex_);
-    core_.each_lease([&](const detail::lease_state& l) {
+    for (const auto& [id, l] : core_.leases()) {
       const bool fits = l.it->id > what.after && !l.is_cancelled &&
                         (what.queue.empty() || l.it->spec.queue == what.queue) &&
                         (what.kind.empty() || l.it->spec.kind == what.kind) &&
                         (what.batch == 0 || l.it->spec.batch == what.batch);
       if (fits) found.push_back({l.it, l.is_trimmed, l.how_far});
-    });
+    }
   }
   std::ranges::sort(found, {}, [](const running_job& one) { return one.it->id; });
   job_page page;
