@@ -352,6 +352,23 @@ TEST_F(HttpServer, LetsALeaseWaitForAJob) {
   EXPECT_EQ(leased[0].it->id, id);
 }
 
+TEST_F(HttpServer, LeasesAJobThatIsDueBeforeTheEndOfTheWaitThoughBothAreNoticedLate) {
+  static manual_time time;  // outlives the engine
+  http_server_options o;
+  o.time = &time;
+  engine_options e;
+  e.time = &time;
+  start(std::move(o), {}, std::move(e));
+  const job_id id = push(R"({"kind":"k","delay":1})");
+  wire worker = connect();
+  worker.request("POST", "/v1/leases", R"({"wait":"60s"})");
+  testing::eventually([&] { return jobs().stats().waiting_leases == 1; });
+  time.advance(1h);
+  const auto leased = read<std::vector<leased_job>>(worker.receive());
+  ASSERT_EQ(leased.size(), 1U);
+  EXPECT_EQ(leased[0].it->id, id);
+}
+
 TEST_F(HttpServer, ExtendsALeaseAndTellsOfACancel) {
   start();
   const job_id id = push();

@@ -75,7 +75,7 @@ class core {
   // is taken out of its window. An error: why it cannot run now, and nothing was done.
   result<leased_job> lease_this(const job_ptr& it, const lease_request& what);
   static void_result check_lease(lease_request& what);  // also cuts what is too long
-  std::optional<error> refuse_lease(const queue_state& q) const;
+  std::optional<error> refuse_lease(const queue_state& q, const job& j) const;
   std::optional<lease_info> lease_of(job_id id) const;
   void publish_again(job_ptr it, answers& out);
   void read_again(const job& j, answers& out);
@@ -120,11 +120,10 @@ class core {
   milliseconds pause_left(std::string_view name) const;
   void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
   lease_state* find_lease(job_id id);
-  template <class See>
-  void each_lease(See&& see) const {
-    for (const auto& [id, l] : leases_) see(l);
-  }
+  const auto& leases() const { return leases_; }
   bool is_busy(job_id id) const { return busy_.contains(id); }
+  bool key_is_free(const queue_state& q, const job& j) const;
+  void pass_over(queue_state& q, const job& j);
   std::size_t stage(change c);  // its index
   // The job itself, where a change of it must say more than its number: see change::it.
   static job_ptr said_of(const job_ptr& it) {
@@ -168,6 +167,7 @@ class core {
   // Those who wait, in queues that were touched: leases from what was published, pushes where
   // there is room.
   void settle(answers& out) {
+    if (is_applying_) return;
     serve(out);
     admit_waiting(out);
   }
@@ -178,16 +178,19 @@ class core {
   // The committer.
   std::size_t staged() const { return next_.changes.changes.size(); }
   bool has_staged() const { return !next_.empty() || !refills_.empty() || !evictions_.empty(); }
-  time_point next_timer() const { return timers_.empty() ? time_point::max() : timers_.earliest(); }
+  time_point next_timer() const;
   // When there will be something to do, if nothing happens before.
-  time_point next_wake(time_point now, unix_time wall) const;
-  void fire_due(time_point now, answers& out);
+  time_point next_wake(time_point now) const;
+  void fire_due(time_point now, time_point first_due, answers& out);
   std::vector<queue_state*> take_refills();
   // What the store has after `after`, the horizon when it was asked.
   void refilled(queue_state& q, const position& after, std::vector<job_ptr> jobs, bool was_all);
   void not_refilled(queue_state& q, bool has_failed);
   bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
   void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
+  time_point due_since() const;  // of the first due job or cron run; max: none is due
+  void serves_due(bool does) { serves_due_ = does; }
+  void read_due_page(bool is_full) { full_due_pages_ = is_full ? full_due_pages_ + 1 : 0; }
   commit take_commit();
   // Before it is stored: gives jobs of it to workers who wait for one, if the store decides nothing
   // of them. What such a worker says waits for the commit; if that fails, it has nothing.
@@ -233,11 +236,7 @@ class core {
   class event_wait;
   class end_wait;
   class drain_wait;
-  // Why pushes cannot be staged now. With `why`, waiting would not help.
-  struct obstacle {
-    queue_state* at = nullptr;
-    std::optional<error> why{};
-  };
+  struct obstacle;
 
   std::optional<error> refuse_intake() const;
   void set_in_use(queue_state& q, bool is);
@@ -288,6 +287,9 @@ class core {
   bool lets_start(const queue_state& q, time_point now) const;
   void arm_rate(queue_state& q);
   bool key_may_start(queue_state& q, const job_ptr& it);
+  void count_key(lease_state& l);
+  void uncount_key(const lease_state& l);
+  bool due_is_pending() const;
   void put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by);
   leased_job start(queue_state& q, job_ptr it, const lease_request& what, bool is_stored = true);
   leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what, bool is_stored);
@@ -309,7 +311,7 @@ class core {
   void time_lease(lease_state& l);
   void end_lease(lease_state& l, end_item end, change c);
   void forget_lease(job_id id, answers& out);
-  void stage_failure(lease_state& l, failure why, end_item end);
+  void stage_failure(lease_state& l, failure why, end_item end, std::chrono::nanoseconds ago);
   void lease_expired(lease_state& l);
   void apply_counts(const change& c);
   // `of_group`: why its group was refused, if it is in one.
@@ -333,6 +335,7 @@ class core {
   void tell_end(job_id id, const result<job>& how, answers& out);
   void check_drained(answers& out);
   time_point deadline_of(const wait_limits& limits) const;
+  std::chrono::nanoseconds sleep_until_due(unix_time due) const;
 
   const engine_options options_;
   time_source& time_;
@@ -359,8 +362,10 @@ class core {
   std::uint64_t waiting_leases_ = 0;
   std::uint64_t waiting_pushes_ = 0;
   std::uint64_t waiting_bytes_ = 0;
-  timer_heap timers_;
+  timer_heap timers_;          // of leases and queues
+  timer_heap deadlines_;       // of waits
   answers* firing_ = nullptr;  // while timers fire
+  bool is_applying_ = false;   // the effects of a commit: nothing is handed out before the last
 
   commit next_;
   std::uint64_t staged_bytes_ = 0;
@@ -374,6 +379,8 @@ class core {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t window_jobs_ = 0;
   std::optional<unix_time> next_due_;
+  bool serves_due_ = false;  // due jobs were read and are not committed yet
+  std::size_t full_due_pages_ = 0;
 
   std::map<std::string, cron_state, std::less<>> crons_;
   std::set<std::pair<unix_time, std::string>> cron_times_;
@@ -387,14 +394,5 @@ class core {
   std::optional<error> degraded_;
   bool closed_ = false;
 };
-
-template <class Change>
-void core::change_window(queue_state& q, Change&& how) {
-  window_bytes_ -= q.ready.bytes();
-  window_jobs_ -= q.ready.size();
-  how(q.ready);
-  window_bytes_ += q.ready.bytes();
-  window_jobs_ += q.ready.size();
-}
 
 }  // namespace sluice::jobs::detail

@@ -253,6 +253,12 @@ void core::push_together(std::vector<job_spec> specs, promise<std::vector<result
   arrive_together(std::move(items), std::move(plan), limits, out);
 }
 
+// Why pushes cannot be staged now. With `why`, waiting would not help.
+struct core::obstacle {
+  queue_state* at = nullptr;
+  std::optional<error> why{};
+};
+
 // The first queue in which those of a group cannot be staged now: it is short of room, or others
 // wait before them (but not in the line of `in`, at whose head they stand).
 core::obstacle core::obstacle_to(const std::vector<push_item>& items, const queue_state* in) const {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "jobs/engine/detail/core.hpp"
+#include "jobs/engine/detail/change_window.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::detail {

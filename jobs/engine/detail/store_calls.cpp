@@ -146,7 +146,7 @@ void engine::impl::stage_end(job j, detail::lease_state* l, ending as, when_chan
   const job_ptr tells = core_.stage_webhook(j, as.state, {}, as.why ? &*as.why : nullptr);
   j.state = as.state;
   j.ended_at = time_.now();
-  j.due_at = j.ended_at + keep;
+  j.due_at = time_.after(keep);
   c.to = j.state;
   if (keep == milliseconds(0)) {
     c.what = change::op::drop;
@@ -265,7 +265,7 @@ void engine::impl::lease_job(job_id id, lease_request what, promise<result<lease
                return refuse("has ended already: it is " + std::string(to_string(j.state)));
              }
              if (l != nullptr) return refuse("is running");
-             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue))) {
+             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue), j)) {
                return out.add(std::move(reply), answer(*std::move(why)));
              }
              if (j.state == job_state::ready) {
@@ -561,13 +561,13 @@ job_page engine::impl::running_page(const list_request& what) {
   std::vector<running_job> found;
   {
     const std::lock_guard hold(mutex_);
-    core_.each_lease([&](const detail::lease_state& l) {
+    for (const auto& [id, l] : core_.leases()) {
       const bool fits = l.it->id > what.after && !l.is_cancelled &&
                         (what.queue.empty() || l.it->spec.queue == what.queue) &&
                         (what.kind.empty() || l.it->spec.kind == what.kind) &&
                         (what.batch == 0 || l.it->spec.batch == what.batch);
       if (fits) found.push_back({l.it, l.is_trimmed, l.how_far});
-    });
+    }
   }
   std::ranges::sort(found, {}, [](const running_job& one) { return one.it->id; });
   job_page page;

@@ -1,0 +1,18 @@
+#pragma once
+
+// Changes a window, and keeps the sums over all windows up to date.
+
+#include "jobs/engine/detail/core.hpp"
+
+namespace sluice::jobs::detail {
+
+template <class Change>
+void core::change_window(queue_state& q, Change&& how) {
+  window_bytes_ -= q.ready.bytes();
+  window_jobs_ -= q.ready.size();
+  how(q.ready);
+  window_bytes_ += q.ready.bytes();
+  window_jobs_ += q.ready.size();
+}
+
+}  // namespace sluice::jobs::detail
