@@ -335,6 +335,16 @@ void core::degrade(const error& why, answers& out) {
   refuse_waiting_pushes(why, out);
 }
 
+void core::give_up_store(const error& why, answers& out) {
+  has_given_up_ = true;
+  degrade(why, out);
+  std::vector<waiting*> leases;
+  for (const auto& [number, w] : waits_) {
+    if (w->what == waiting::kind::lease) leases.push_back(w.get());
+  }
+  for (waiting* const w : leases) end_wait_early(*w, why, out);
+}
+
 void core::recover(answers& out) {
   degraded_.reset();
   // Windows that could not be read.

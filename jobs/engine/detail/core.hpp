@@ -212,6 +212,10 @@ class core {
 
   // Health and ending.
   void degrade(const error& why, answers& out);  // also refuses the pushes that wait
+  // The store is damaged, or its files are gone: as degrade, and no job is leased until an operator
+  // has restarted the engine. Whatever fails or works after that changes nothing.
+  void give_up_store(const error& why, answers& out);
+  bool has_given_up() const { return has_given_up_; }
   void recover(answers& out);
   bool is_degraded() const { return degraded_.has_value(); }
   const std::optional<error>& degraded() const { return degraded_; }
@@ -385,6 +389,7 @@ class core {
   waiting::line event_waits_;
 
   std::optional<error> degraded_;
+  bool has_given_up_ = false;
   bool closed_ = false;
 };
 
