@@ -441,17 +441,12 @@ void engine::impl::write(detail::commit c, const between& then) {
 
 // With the lock held; what it changes is told by `announce`, without it.
 void engine::impl::store_failed(const error& why, detail::answers& out) {
-  if (core_.has_given_up()) return;
-  if (is_damage(why)) {
-    // Damage does not pass: what works next to it shows nothing.
-    to_announce_ = jobs::health{false, why.code, why.message};
-    core_.give_up_store(why, out);
-    probe_at_ = time_point::max();
-    return;
-  }
-  if (!core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
+  if (core_.is_store_damaged()) return;
+  // Damage does not pass: what works next to it shows nothing, so nothing is probed.
+  const bool is_damaged = is_damage(why);
+  if (is_damaged || !core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
   core_.degrade(why, out);
-  probe_at_ = time_.timers().now() + options_.probe_every;
+  probe_at_ = is_damaged ? time_point::max() : time_.timers().now() + options_.probe_every;
 }
 
 // They are ours now; found again after a crash, they would hold jobs that nobody works on.

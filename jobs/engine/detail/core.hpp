@@ -165,8 +165,7 @@ class core {
     if (!q.is_touched) touched_.push_back(&q);
     q.is_touched = true;
   }
-  // Those who wait, in queues that were touched: leases from what was published, pushes where
-  // there is room.
+  // Waiting calls in touched queues: leases of published jobs, pushes where there is room.
   void settle(answers& out) {
     serve(out);
     admit_waiting(out);
@@ -211,11 +210,8 @@ class core {
   std::vector<end_item*> ends_without_args(commit& c);
 
   // Health and ending.
-  void degrade(const error& why, answers& out);  // also refuses the pushes that wait
-  // The store is damaged, or its files are gone: as degrade, and no job is leased until an operator
-  // has restarted the engine. Whatever fails or works after that changes nothing.
-  void give_up_store(const error& why, answers& out);
-  bool has_given_up() const { return has_given_up_; }
+  void degrade(const error& why, answers& out);  // refuses waiting pushes; if damaged, also leases
+  bool is_store_damaged() const;                 // not only its row of one job
   void recover(answers& out);
   bool is_degraded() const { return degraded_.has_value(); }
   const std::optional<error>& degraded() const { return degraded_; }
@@ -389,7 +385,6 @@ class core {
   waiting::line event_waits_;
 
   std::optional<error> degraded_;
-  bool has_given_up_ = false;
   bool closed_ = false;
 };
 

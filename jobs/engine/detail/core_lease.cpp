@@ -97,7 +97,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     out.add(std::move(to), result<std::vector<leased_job>>(error{code, std::move(why)}));
   };
   if (closed_) return refuse(error_code::shutting_down, "the server is shutting down");
-  if (has_given_up_) return refuse(degraded_->code, degraded_->message);
+  if (is_store_damaged()) return refuse(degraded_->code, degraded_->message);
   if (what.queues.empty()) return refuse(error_code::invalid, "queues must name at least one");
   if (what.queues.size() > lease_queues_max) {
     return refuse(error_code::too_large, "queues must name at most 1000");
@@ -173,7 +173,7 @@ std::string core::too_many_run() const {
 // about what is handed out.
 std::optional<error> core::refuse_lease(const queue_state& q) const {
   if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
-  if (has_given_up_) return degraded_;
+  if (is_store_damaged()) return degraded_;
   if (leases_.size() >= options_.running_max) {
     return error{error_code::overloaded, too_many_run()};
   }

@@ -581,7 +581,8 @@ TYPED_TEST_P(store_suite, AttemptsThatEndedAreKept) {
     const attempt_record one{n, start, start + milliseconds(n), n == 1 ? "" : "w \xff",
                              n % 2 == 0 ? attempt_outcome::expired : attempt_outcome::failed};
     const job before = *must(this->it->get(1));
-    this->apply(moving(before, job_state::retrying, {.due_at = start, .attempts = n, .attempt = one}));
+    this->apply(
+        moving(before, job_state::retrying, {.due_at = start, .attempts = n, .attempt = one}));
     this->apply(moving(*must(this->it->get(1)), job_state::ready, {.turn = 1}));
     add_attempt(expected, one);
     ASSERT_EQ(must(this->it->get(1))->history, expected);
