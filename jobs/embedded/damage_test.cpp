@@ -1,4 +1,4 @@
-// What an engine on a file does when the file is damaged, deleted or replaced while it is open.
+// An engine on a file that is damaged, deleted or replaced while it is open.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ class Damage : public ::testing::Test {
   }
   job_id push(job_spec spec = {}) { return try_push(std::move(spec)).value().id; }
   result<std::vector<leased_job>> try_lease() { return e().lease({}, deadline::after(0s)).get(); }
-  // The committer has done what was to be done by now.
+  // Waits until the committer has nothing left to do.
   void settle() {
     for (int i = 0; i < 4; ++i) (void)e().remove(~job_id{0}).get();
   }
@@ -65,7 +65,7 @@ class Damage : public ::testing::Test {
     return told.with([](auto& all) { return all; });
   }
 
-  // After what became of the files was noticed.
+  // After the loss was noticed.
   void expect_refusals(const std::string& part) {
     EXPECT_FALSE(e().health().takes_pushes);
     const auto pushed = try_push();
@@ -80,7 +80,7 @@ class Damage : public ::testing::Test {
     EXPECT_FALSE(waited);
     for (int i = 0; i < 3; ++i) advance(1s);
     const auto all = told_so_far();
-    ASSERT_EQ(all.size(), 1U) << "told once, and never that it works again";
+    ASSERT_EQ(all.size(), 1U) << "reported once, and never as working again";
     EXPECT_FALSE(all[0].takes_pushes);
   }
 
@@ -94,9 +94,9 @@ class Damage : public ::testing::Test {
   Damage() { fs::create_directory(folder.file("data")); }
 };
 
-// ---- files that are not those that were opened
+// ---- lost files
 
-TEST_F(Damage, ADeletedFileIsNoticedWithinASecondAndWhatItHasIsSaved) {
+TEST_F(Damage, ADeletedFileIsNoticedWithinASecondAndItsJobsAreSaved) {
   const std::vector<job_id> ids = {push(), push(), push()};
   fs::remove(path);
   advance(1s);
@@ -109,7 +109,7 @@ TEST_F(Damage, ADeletedFileIsNoticedWithinASecondAndWhatItHasIsSaved) {
   for (const job_id id : ids) EXPECT_TRUE(e().get(id).get());
 }
 
-TEST_F(Damage, ADeletedFolderIsNoticedAndMadeAgainForWhatIsSaved) {
+TEST_F(Damage, ADeletedFolderIsNoticedAndMadeAgainForTheCopy) {
   const job_id id = push();
   fs::remove_all(fs::path(path).parent_path());
   advance(1s);
@@ -155,7 +155,7 @@ TEST_F(Damage, ADeletedLockIsNoticedBeforeASecondServerDoesHarm) {
   expect_refusals("jobs.db.lock was deleted");
 }
 
-TEST_F(Damage, WhatAWorkerSaysAfterThatIsRefused) {
+TEST_F(Damage, AcksAfterThatAreRefused) {
   push();
   const leased_job l = try_lease().value().at(0);
   fs::remove(path);
@@ -227,7 +227,7 @@ TEST_F(Damage, ADamagedJobIsDeadWithAReasonAndSpoilsNoOther) {
   EXPECT_EQ(notices.with([](auto& all) { return all.size(); }), 1U);
 }
 
-TEST_F(Damage, ADamagedJobLetsTheNextOfItsKeyRunAndEndsItsBatch) {
+TEST_F(Damage, ADamagedJobFreesItsKeyAndEndsItsBatch) {
   batch_spec spec;
   spec.jobs.resize(2);
   for (job_spec& s : spec.jobs) {
@@ -261,7 +261,7 @@ TEST_F(Damage, ADamagedJobThatIsHeldIsNotHandedOutWhenItsTurnComes) {
   EXPECT_EQ(try_lease().value().at(0).it->id, last);
 }
 
-TEST_F(Damage, AJobThatAWorkerHasEndsAsTheWorkerSays) {
+TEST_F(Damage, ALeasedJobEndsAsItsWorkerReports) {
   const job_id id = push({.keep_for = 1h});
   const leased_job l = try_lease().value().at(0);
   sql("UPDATE jobs SET args = '7'");

@@ -1,5 +1,5 @@
-// A damaged store is no outage: it is found once, and nothing is taken or handed out until somebody
-// has seen to it.
+// A damaged store is no outage: it is found once, and pushes and leases are refused until a
+// restart.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST_F(EngineDamage, ACorruptCommitRefusesPushesAndLeasesUntilARestart) {
   EXPECT_EQ(code_of(try_push({})), error_code::corrupt);
   drive.works();
   for (int i = 0; i < 5; ++i) advance(options.probe_every);
-  EXPECT_FALSE(e().health().takes_pushes) << "what works next to the damage shows nothing";
+  EXPECT_FALSE(e().health().takes_pushes) << "a commit that succeeds does not end it";
   EXPECT_EQ(e().health().code, error_code::corrupt);
   EXPECT_EQ(code_of(try_push({})), error_code::corrupt);
   EXPECT_EQ(code_of(try_lease()), error_code::corrupt) << "though jobs are ready";
@@ -73,7 +73,7 @@ TEST_F(EngineDamage, AnOutageAfterTheDamageDoesNotHideIt) {
   EXPECT_EQ(told_so_far(), std::vector<bool>{false});
 }
 
-TEST_F(EngineDamage, DamageDuringAnOutageIsToldToo) {
+TEST_F(EngineDamage, DamageDuringAnOutageIsReportedToo) {
   drive.fails(error_code::io_error);
   EXPECT_FALSE(try_push({}));
   drive.fails(error_code::corrupt);

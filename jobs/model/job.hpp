@@ -175,7 +175,7 @@ using job_ptr = std::shared_ptr<const job>;
 void add_attempt(std::vector<attempt_record>& history, attempt_record ended);
 
 // A damaged job as it is shown: dead, with the reason as its last error. Its args are bytes, since
-// they may not be JSON any more; what else may be wrong is left out.
+// they may not be JSON any more; metadata, result and progress are left out.
 job damaged_view(job damaged, unix_time now);
 inline constexpr std::string_view damaged_error_type = "damaged";
 attempt_error damaged_error(const job& damaged, unix_time now);

@@ -84,7 +84,7 @@ struct change {
     std::string worker{};
     unix_time until{};
     unix_time began{};
-    milliseconds lasts{0};  // without a heartbeat; zero: as the job or its queue says
+    milliseconds lasts{0};  // without a heartbeat; zero: the default of the job or its queue
     std::optional<jobs::progress> progress{};
     // The job was cancelled, and its worker has not let go: it may be forgotten already. It keeps
     // its place under this key until the lease ends.
@@ -232,7 +232,7 @@ class store : public store_reader {
   struct contents {
     std::uint64_t ids_up_to = 0;
     std::vector<saved_queue> queues;
-    std::vector<saved_lease> leases;  // whose jobs are still ready, and those of cancelled jobs
+    std::vector<saved_lease> leases;  // of jobs that are still ready, or cancelled
     std::vector<cron_entry> crons;
   };
 
@@ -257,9 +257,9 @@ class store : public store_reader {
   virtual result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
                                                const std::function<bool(job_id)>& skip) = 0;
 
-  // Whether the store's files are still those that it opened; to be called every `watch_every`,
-  // unless that is zero. `corrupt`: one was deleted, replaced or cut short. The error says where
-  // what is stored was copied to, and from then on every change is refused with it.
+  // Checks that the store's files are still in their place; to be called every `watch_every`,
+  // unless that is zero. `corrupt`: one was deleted, replaced or cut short. The error names the
+  // copy of the stored jobs, and from then on every change is refused with it.
   virtual void_result watch() { return done{}; }
   virtual milliseconds watch_every() const { return milliseconds(0); }
 

@@ -442,7 +442,7 @@ void engine::impl::write(detail::commit c, const between& then) {
 // With the lock held; what it changes is told by `announce`, without it.
 void engine::impl::store_failed(const error& why, detail::answers& out) {
   if (core_.is_store_damaged()) return;
-  // Damage does not pass: what works next to it shows nothing, so nothing is probed.
+  // Damage does not pass, and a write to a sound page would succeed: so nothing is probed.
   const bool is_damaged = is_damage(why);
   if (is_damaged || !core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
   core_.degrade(why, out);
@@ -503,7 +503,7 @@ void engine::impl::probe() {
   out.deliver();
 }
 
-// Whether the files are still those that were opened.
+// Checks that the files are still in their place.
 void engine::impl::watch_store() {
   const time_point now = time_.timers().now();
   if (now < watch_at_) return;

@@ -61,8 +61,8 @@ queue_options patched(queue_options o, const queue_patch& p) {
 
 }  // namespace
 
-// Damaged rows that a read came across are marked dead, so that no later read meets them. A worker
-// that has such a job got it before: it ends as the worker says.
+// Marks the jobs dead whose rows a read found damaged, so that no later read meets them. A leased
+// one was read before the damage: it ends as its worker reports.
 void engine::impl::mark_damaged() {
   std::vector<job> damaged = store_->take_damaged();
   if (damaged.empty()) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a store reports to its operator: upgrades of the file, and damage that it found.
+// Reports of a store to its operator: upgrades of the file, and damage.
 
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// What changed on the disk is never taken for what was stored, and never goes unnoticed.
+// Bytes that changed on the disk are never served as good, and never go unnoticed.
 
 #include <gtest/gtest.h>
 
@@ -302,10 +302,10 @@ struct seen {
   bool is_loud = false;  // an error, a notice, or a job that is shown as damaged
 };
 
-// Compares all that a store gives with what was stored.
+// Compares all that a store gives with the stored jobs.
 void compare(store& it, const versions& stored, seen& how) {
   const auto failed = [&](const error&) { how.differs = how.is_loud = true; };
-  // What commits at the end of a damaged log did is lost, and reported when it is opened.
+  // Commits at the end of a damaged log are lost, and reported when it is opened.
   const auto expect_stored = [&](const job& j, const char* where) {
     const auto at = stored.find(j.id);
     ASSERT_NE(at, stored.end()) << "job " << j.id << " never was";

@@ -548,7 +548,7 @@ std::unique_ptr<store_reader> sqlite_store::reader() {
 
 // ---- opening
 
-// SQLite is about to drop what is behind it: a copy is kept.
+// SQLite is about to drop the frames behind it: a copy is kept.
 void report_log_damage(const sqlite_options& o) {
   const std::string log = o.path + "-wal";
   const auto damage = detail::find_log_damage(log);

@@ -17,7 +17,7 @@ constexpr const char* object = "sluice::jobs::sqlite_store";
 // can add.
 constexpr std::int64_t expired_keys_at_once = 1000;
 
-// What a move changes, and to which of its parameters.
+// The columns that a move changes, and their new values.
 constexpr std::array<changed_column, 12> moved_columns = {
     {{"state", "?4"},
      {"due_at", "?5"},
@@ -406,10 +406,10 @@ bool batch_writer::write_counts() {
         .number(9, d.jobs_of(job_state::held));
     if (!count_.run()) return false;
     if (sqlite3_changes(on_->handle()) == 1) continue;
-    own_error_ = error{
-        error_code::corrupt,
-        on_->path() + ": there is no queue " + std::to_string(d.queue) +
-            " to count its jobs, so somebody has changed the file: " + std::string(corrupt_advice)};
+    own_error_ = error{error_code::corrupt,
+                       on_->path() + ": there is no queue " + std::to_string(d.queue) +
+                           " to count its jobs, so another program has changed the file: " +
+                           std::string(corrupt_advice)};
     return false;
   }
   return true;

@@ -58,7 +58,7 @@ class connection {
   std::string path_;
 };
 
-// What to do about a damaged file; completes "...: ".
+// The advice for a damaged file; completes "...: ".
 inline constexpr std::string_view corrupt_advice =
     "stop the server, keep a copy of the file and its -wal, run 'sluice check', and restore a "
     "backup (docs/reference/store.md#damage)";

@@ -1,7 +1,7 @@
 #pragma once
 
-// The damaged rows that reads came across: each is reported to the operator once, and those whose
-// control columns are sound wait to be marked dead.
+// The damaged rows that reads came across: each is reported to the operator once, and jobs
+// with sound control columns wait to be marked dead.
 //
 // Any thread may report; see store::take_damaged for the other end.
 
@@ -29,7 +29,7 @@ class damage_report {
   }
   // `what` completes "job 17 ".
   void job(job_id id, const std::string& what);
-  // Adds it to those that can be marked dead.
+  // Its control columns are sound.
   void can_be_marked(job_id id);
   std::vector<job_id> take();
 

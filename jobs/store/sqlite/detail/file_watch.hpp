@@ -3,9 +3,8 @@
 // Notices that a file was deleted, replaced or cut short while it is open: the program that has it
 // open would not see it, and everything that it writes would be lost.
 //
-// Compares device, inode and length of what the path names now with what it named before. Opens
-// nothing: closing a second descriptor of a SQLite file would release SQLite's locks.
-// Cost: one stat for each file.
+// Compares device, inode and length of each path with the values before. Opens no file: closing a
+// second descriptor of a SQLite file would release SQLite's locks. Cost: one stat for each file.
 
 #include <sys/types.h>
 
@@ -20,8 +19,8 @@ class file_watch {
  public:
   // A file that is there now, or soon: it is known from when it is first seen.
   void add(std::string path);
-  // Why one is not what it was: "/data/jobs.db was deleted". `shrinks`: the only file that may get
-  // shorter, down to so many bytes.
+  // The first loss: "/data/jobs.db was deleted". `shrinks`: the only file that may get shorter, and
+  // its least length.
   struct floor {
     const std::string& path;
     std::uint64_t bytes = 0;

@@ -32,7 +32,7 @@ class file_watch_test : public ::testing::Test {
   file_watch watch;
 };
 
-TEST_F(file_watch_test, AFileThatOnlyGrowsIsWhatItWas) {
+TEST_F(file_watch_test, AFileThatOnlyGrowsIsNoLoss) {
   write(path, "6");
   EXPECT_EQ(loss(), "");
 }

@@ -4,7 +4,7 @@
 //
 //   [{"attempt":1,"began":1767225600000,"ended":1767225600900,"worker":"w1","outcome":"failed"}]
 //
-// An empty worker is left out; one that is not UTF-8 is worker_base64.
+// An empty worker is left out; a worker that is not UTF-8 is worker_base64.
 
 #include <string>
 #include <string_view>

@@ -10,9 +10,9 @@
 
 namespace sluice::jobs::detail {
 
-// In the order in which bind_job and read_job count them. The first plain_columns are those of a
-// job that leaves everything else as it is by default, the first lone_columns those of one that has
-// to do with no other and of which no worker has said anything.
+// In the order in which bind_job and read_job count them. The first plain_columns
+// describe a job with all else at its default, the first lone_columns a job without relations to
+// other jobs and without a report of a worker.
 inline constexpr std::array<std::string_view, 38> job_columns = {
     "id",          "queue",        "state",         "rank",
     "turn",        "due_at",       "created_at",    "kind",
@@ -71,7 +71,7 @@ enum job_column : int {
 static_assert(c_checksum + 1 == job_columns.size() && c_args + 1 == plain_columns &&
               c_metadata + 1 == lone_columns);
 
-// What a producer or a worker wrote, and no rule of the store acts on.
+// `payload`: data of producers and workers, which no rule of the store acts on.
 constexpr row_checksum::group group_of(int c) noexcept {
   switch (c) {
     case c_kind:

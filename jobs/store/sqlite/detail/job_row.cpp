@@ -31,8 +31,8 @@ unique_until until_from(std::string_view word) {
   return unique_until::done;
 }
 
-// Binds columns to parameters that count on from `after`, and adds them to the checksum; what is as
-// by default is NULL.
+// Binds columns to parameters that count on from `after`, and adds them to the checksum;
+// defaults are NULL.
 class row_binder {
  public:
   row_binder(statement& to, int after) : to_(to), after_(after) {}

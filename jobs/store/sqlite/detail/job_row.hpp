@@ -48,8 +48,8 @@ void bind_payload(statement& to, int at, const payload& p);
 // or several of which it is one; `id` is it, or zero.
 error not_as_left(const std::string& path, const char* what, const std::string& which, job_id id);
 
-// What reading a job needs besides its row: the names of queues by their numbers, from a connection
-// of its own, and which rows may be without a checksum.
+// The context for reading a job from its row: the names of queues by their numbers, from a
+// connection of its own, and which rows may be without a checksum.
 class queue_names {
  public:
   [[nodiscard]] bool prepare(connection& on);
@@ -69,7 +69,7 @@ class queue_names {
 // What such a row says of a job, but for the name of its queue. False: its state is none.
 bool read_row(const statement& from, int first, job& j);
 // The job of the row that `from` stands at; its columns are column_list().
-// job::is_damaged: it is not sound, and `as` says how far. Errors with error::job are about this
+// job::is_damaged: it is not sound; `as` is how far. Errors with error::job are about this
 // row alone.
 result<job> read_job(const statement& from, queue_names& names, const std::string& path,
                      soundness& as);

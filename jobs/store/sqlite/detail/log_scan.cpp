@@ -131,8 +131,7 @@ std::string log_damage::describe() const {
            "acknowledged; after a power cut or a kill it was not";
   }
   return where + " is damaged, and behind it are " + std::to_string(frames_behind) +
-         " valid frames with " + std::to_string(commits_behind) +
-         " commits: what they stored is missing";
+         " valid frames with " + std::to_string(commits_behind) + " commits, which are missing";
 }
 
 std::optional<log_damage> find_log_damage(const std::string& path, std::uint32_t page_bytes) {

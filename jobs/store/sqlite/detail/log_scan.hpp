@@ -1,7 +1,7 @@
 #pragma once
 
-// Looks for a damaged frame in a write-ahead log that nobody has open. SQLite takes the first frame
-// that is not valid for the end of the log and drops what follows, without a word.
+// Finds a damaged frame in a write-ahead log that no program has open. SQLite takes the first frame
+// that is not valid for the end of the log, and drops all behind it without an error.
 //
 // The checksums of frames are a chain: each begins with the one before. The seed of a frame behind
 // a damaged one is therefore read from the head of the frame before it.
@@ -20,7 +20,7 @@ struct log_damage {
   std::uint64_t frames_behind = 0;   // that are valid
   std::uint64_t commits_behind = 0;  // ends of transactions among them
 
-  // False: only the last commit can be damaged, which may be one that was not acknowledged.
+  // False: only the last commit can be damaged, and it may not have been acknowledged.
   bool is_certain() const noexcept { return commits_behind > 0; }
   // A sentence, but for the name of the file.
   std::string describe() const;

@@ -72,7 +72,7 @@ TEST(RowChecksum, AGroupChangesOnlyItsHalf) {
   EXPECT_EQ(undone.value(), before.value());
 }
 
-TEST(RowChecksum, NumbersThatSqliteDoesNotKeepAreThoseThatItGivesBack) {
+TEST(RowChecksum, MinusZeroIsZeroAsInSqlite) {
   row_checksum zero;
   zero.real(1, 0.0);
   row_checksum minus_zero;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Keeps the checksums of rows right, in C++ and in SQL, and tells which rows are damaged.
+// Keeps the checksums of rows right, in C++ and in SQL, and finds damaged rows.
 //
 // An INSERT of a job binds the checksum that job_row.cpp made. An UPDATE changes it by the old and
 // new values of the columns that it assigns. Rows of other tables have one of all their values.

@@ -34,7 +34,7 @@ void_result store_watch::check(connection& db, int log_pages) {
   return *lost_;
 }
 
-// A copy beside the database. What became of it, as a sentence without its period.
+// Makes a copy beside the database. Returns a sentence without its period about the outcome.
 std::string store_watch::save_open_database(connection& db) {
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::path(db.path()).parent_path();
@@ -45,7 +45,7 @@ std::string store_watch::save_open_database(connection& db) {
   }
   const auto not_saved = [&](const std::string& why) {
     std::filesystem::remove(to, failed);
-    return "What is stored could not be saved (" + why + "): restore a backup";
+    return "The stored jobs could not be saved (" + why + "): restore a backup";
   };
   auto copy = connection::open(to, {});
   if (!copy) return not_saved(copy.error().message);
@@ -58,7 +58,7 @@ std::string store_watch::save_open_database(connection& db) {
   const bool is_sound = check.prepare(*copy, "PRAGMA quick_check(1)") &&
                         check.step() == SQLITE_ROW && check.view(0) == "ok";
   if (!is_sound) return not_saved("the copy is damaged");
-  return "What is stored was saved as " + to + ", to be used in the place of " + db.path();
+  return "The stored jobs were saved as " + to + ", to be used in the place of " + db.path();
 }
 
 }  // namespace sluice::jobs::detail

@@ -1,6 +1,7 @@
 #pragma once
 
-// Notices that a store's files are not those that it opened, and saves what is still in them.
+// Notices that a store's files were deleted, replaced or cut, and saves the content of the open
+// ones.
 //
 // Not thread-safe: it belongs to the thread of the connection.
 

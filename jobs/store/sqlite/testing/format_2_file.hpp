@@ -1,7 +1,7 @@
 #pragma once
 
 // A store's file of format 2, written by the last version that had it and dumped as SQL: jobs that
-// are ready, scheduled, held for a key and for another job, dead, in a batch, and leased at the stop.
+// are ready, scheduled, held for a key and for another job, dead, in a batch, and leased.
 
 namespace sluice::jobs::testing {
 
