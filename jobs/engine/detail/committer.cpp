@@ -150,9 +150,11 @@ bool engine::impl::round(who by, const between& then) {
   const bool had_work =
       !stops.empty() || !calls.empty() || !windows.empty() || is_due || fired || !next.empty();
   if (!next.empty()) write(std::move(next), then);
-  probe();
-  flush_if_due();
-  watch_store();
+  // One moment for all: a clock that moves in between would flush twice.
+  const time_point now = time_.timers().now();
+  probe(now);
+  flush_if_due(now);
+  watch_store(now);
   return had_work;
 }
 
@@ -468,8 +470,8 @@ void engine::impl::announce() {
 }
 
 // Whether a store that failed works again: by writing something, and having it synced.
-void engine::impl::probe() {
-  if (probe_at_ == time_point::max() || time_.timers().now() < probe_at_) return;
+void engine::impl::probe(time_point now) {
+  if (probe_at_ == time_point::max() || now < probe_at_) return;
   batch nothing;
   {
     const std::lock_guard hold(mutex_);
@@ -504,8 +506,7 @@ void engine::impl::probe() {
 }
 
 // Checks that the files are still in their place.
-void engine::impl::watch_store() {
-  const time_point now = time_.timers().now();
+void engine::impl::watch_store(time_point now) {
   if (now < watch_at_) return;
   const milliseconds every = store_->watch_every();
   watch_at_ = every > milliseconds(0) ? now + every : time_point::max();
@@ -526,8 +527,8 @@ void engine::impl::read_failed(const error& why, detail::answers& out) {
   if (is_damage(why)) store_failed(why, out);
 }
 
-void engine::impl::flush_if_due() {
-  if (flush_at_ == time_point::max() || time_.timers().now() < flush_at_) return;
+void engine::impl::flush_if_due(time_point now) {
+  if (flush_at_ == time_point::max() || now < flush_at_) return;
   auto flushed = store_->flush();
   if (flushed) {
     flush_at_ = time_point::max();

@@ -206,9 +206,9 @@ class engine::impl {
   void store_failed(const error& why, detail::answers& out);
   void announce();
   void forget_saved_leases();
-  void probe();
-  void flush_if_due();
-  void watch_store();
+  void probe(time_point now);
+  void flush_if_due(time_point now);
+  void watch_store(time_point now);
   void read_failed(const error& why, detail::answers& out);
   time_point next_probe_or_flush() const;
   void finish();
