@@ -31,6 +31,10 @@ bool is_about_one_job(const error& why) {
   return why.code == error_code::corrupt && why.job != 0;
 }
 
+bool is_damage(const error& why) {
+  return why.code == error_code::corrupt && why.job == 0;
+}
+
 }  // namespace
 
 void engine::impl::run() {
@@ -131,6 +135,7 @@ bool engine::impl::round(who by, const between& then) {
   for (store_call& what : calls) what();
   if (is_due) read_due(out);
   make_room(out);
+  mark_damaged();
   if (by == who::committer) gather();
 
   detail::commit next;
@@ -154,8 +159,11 @@ bool engine::impl::round(who by, const between& then) {
   const bool had_work =
       !stops.empty() || !calls.empty() || !windows.empty() || is_due || fired || !next.empty();
   if (!next.empty()) write(std::move(next), then);
-  probe();
-  flush_if_due();
+  // One moment for all: a clock that moves in between would flush twice.
+  const time_point now = time_.timers().now();
+  probe(now);
+  flush_if_due(now);
+  watch_store(now);
   return had_work;
 }
 
@@ -360,7 +368,7 @@ void engine::impl::read_args_of_ends(detail::commit& c) {
   }
   for (detail::end_item* const e : those) {
     auto found = store_->get(e->id);
-    if (found && *found) e->args = std::move((*found)->spec.args);
+    if (found && *found && !(*found)->is_damaged) e->args = std::move((*found)->spec.args);
   }
 }
 
@@ -445,9 +453,12 @@ void engine::impl::write(detail::commit c, const between& then) {
 
 // With the lock held; what it changes is told by `announce`, without it.
 void engine::impl::store_failed(const error& why, detail::answers& out) {
-  if (!core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
+  if (core_.is_store_damaged()) return;
+  // Damage does not pass, and a write to a sound page would succeed: so nothing is probed.
+  const bool is_damaged = is_damage(why);
+  if (is_damaged || !core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
   core_.degrade(why, out);
-  probe_at_ = time_.timers().now() + options_.probe_every;
+  probe_at_ = is_damaged ? time_point::max() : time_.timers().now() + options_.probe_every;
 }
 
 // They are ours now; found again after a crash, they would hold jobs that nobody works on.
@@ -469,8 +480,8 @@ void engine::impl::announce() {
 }
 
 // Whether a store that failed works again: by writing something, and having it synced.
-void engine::impl::probe() {
-  if (probe_at_ == time_point::max() || time_.timers().now() < probe_at_) return;
+void engine::impl::probe(time_point now) {
+  if (probe_at_ == time_point::max() || now < probe_at_) return;
   batch nothing;
   {
     const std::lock_guard hold(mutex_);
@@ -479,27 +490,55 @@ void engine::impl::probe() {
   }
   const std::optional<std::uint64_t> room = store_->room();
   const bool has_room = !room || *room >= room_to_recover;
-  const bool works = has_room && store_->apply(nothing) && store_->flush();
+  std::optional<error> why;
+  if (has_room) {
+    auto written = store_->apply(nothing);
+    auto flushed = written ? store_->flush() : void_result(written.error());
+    if (!flushed) why = std::move(flushed.error());
+  }
   detail::answers out;
   {
     const std::lock_guard hold(mutex_);
-    if (!works) {
+    if (!has_room || why) {
       probe_at_ = time_.timers().now() + options_.probe_every;
-      return;
+      if (why) read_failed(*why, out);
+    } else {
+      probe_at_ = time_point::max();
+      flush_at_ = time_point::max();
+      core_.recover(out);
+      if (has_saved_leases_) forget_saved_leases();
+      core_.set_next_due(time_.now());
+      to_announce_ = jobs::health{};
     }
-    probe_at_ = time_point::max();
-    flush_at_ = time_point::max();
-    core_.recover(out);
-    if (has_saved_leases_) forget_saved_leases();
-    core_.set_next_due(time_.now());
-    to_announce_ = jobs::health{};
   }
   announce();
   out.deliver();
 }
 
-void engine::impl::flush_if_due() {
-  if (flush_at_ == time_point::max() || time_.timers().now() < flush_at_) return;
+// Checks that the files are still in their place.
+void engine::impl::watch_store(time_point now) {
+  if (now < watch_at_) return;
+  const milliseconds every = store_->watch_every();
+  watch_at_ = every > milliseconds(0) ? now + every : time_point::max();
+  auto watched = store_->watch();
+  if (watched) return;
+  watch_at_ = time_point::max();
+  detail::answers out;
+  {
+    const std::lock_guard hold(mutex_);
+    store_failed(watched.error(), out);
+  }
+  announce();
+  out.deliver();
+}
+
+// Damage that was found outside of a commit. With the lock held.
+void engine::impl::read_failed(const error& why, detail::answers& out) {
+  if (is_damage(why)) store_failed(why, out);
+}
+
+void engine::impl::flush_if_due(time_point now) {
+  if (flush_at_ == time_point::max() || now < flush_at_) return;
   auto flushed = store_->flush();
   if (flushed) {
     flush_at_ = time_point::max();
@@ -516,7 +555,7 @@ void engine::impl::flush_if_due() {
 }
 
 time_point engine::impl::next_probe_or_flush() const {
-  return std::min(probe_at_, flush_at_);
+  return std::min({probe_at_, flush_at_, watch_at_});
 }
 
 // The last rounds: everything that was called before is answered, open leases are saved.

@@ -97,6 +97,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     out.add(std::move(to), result<std::vector<leased_job>>(error{code, std::move(why)}));
   };
   if (closed_) return refuse(error_code::shutting_down, "the server is shutting down");
+  if (is_store_damaged()) return refuse(degraded_->code, degraded_->message);
   if (what.queues.empty()) return refuse(error_code::invalid, "queues must name at least one");
   if (what.queues.size() > lease_queues_max) {
     return refuse(error_code::too_large, "queues must name at most 1000");
@@ -173,6 +174,7 @@ std::string core::too_many_run() const {
 // about what is handed out.
 std::optional<error> core::refuse_lease(const queue_state& q, const job& j) const {
   if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
+  if (is_store_damaged()) return degraded_;
   if (leases_.size() >= options_.running_max) {
     return error{error_code::overloaded, too_many_run()};
   }
@@ -431,7 +433,15 @@ void core::end_lease(lease_state& l, end_item end, change c) {
   const bool frees = unique.ends_with_job() && (c.what == change::op::drop || has_ended(c.to));
   if (frees && c.how != nullptr) c.how->free_key = true;
   if (frees || gates::concern(l.it->spec)) c.it = l.it;
-  if (c.how != nullptr) c.how->progress = l.how_far;
+  if (c.how != nullptr) {
+    c.how->progress = l.how_far;
+    if (has_ended(c.to) || c.to == job_state::retrying) {
+      const attempt_outcome outcome = c.to == job_state::done ? attempt_outcome::done
+                                      : end.is_expiry         ? attempt_outcome::expired
+                                                              : attempt_outcome::failed;
+      c.how->attempt = attempt_record{l.attempt(), l.began_at, time_.now(), l.worker, outcome};
+    }
+  }
   end.id = l.it->id;
   said_bytes_ += end.bytes;
   end.change = stage(std::move(c));
@@ -671,6 +681,7 @@ void core::end_committed(end_item& e, const change& c, answers& out) {
       if (c.how != nullptr) {
         last.due_at = c.how->due_at;
         e.last_error = c.how->error;
+        if (c.how->attempt) add_attempt(last.history, *c.how->attempt);
         if (c.how->result) last.result = c.how->result;
         last.spec.priority = c.how->priority.value_or(last.spec.priority);
       }
