@@ -116,6 +116,7 @@ class core {
   std::size_t count_queues(bool only_waited_for) const;
   error too_many_queues() const;
   static error no_such_queue(std::string_view name);
+  static error shutting_down();
   void_result pause_for(std::string_view name, milliseconds time);
   milliseconds pause_left(std::string_view name) const;
   void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
@@ -216,8 +217,9 @@ class core {
   bool is_degraded() const { return degraded_.has_value(); }
   const std::optional<error>& degraded() const { return degraded_; }
   std::uint64_t ids_to_reserve() const;
-  void close(answers& out);
+  void close(answers& out);  // leases are refused, and pushes that would wait for room
   bool is_closed() const { return closed_; }
+  void stop_intake() { is_ending_ = true; }  // after close: all pushes are refused
   void stage_saved_leases();
   void end_all_waits(answers& out);
 
@@ -239,6 +241,7 @@ class core {
     std::optional<error> why{};
   };
 
+  void restore_leases(std::vector<store::saved_lease> leases);
   std::optional<error> refuse_intake() const;
   void set_in_use(queue_state& q, bool is);
   void arrive(push_item item, const wait_limits& limits, answers& out);
@@ -386,6 +389,7 @@ class core {
 
   std::optional<error> degraded_;
   bool closed_ = false;
+  bool is_ending_ = false;
 };
 
 template <class Change>

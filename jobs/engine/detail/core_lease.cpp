@@ -96,7 +96,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
   const auto refuse = [&](error_code code, std::string why) {
     out.add(std::move(to), result<std::vector<leased_job>>(error{code, std::move(why)}));
   };
-  if (closed_) return refuse(error_code::shutting_down, "the server is shutting down");
+  if (closed_) return refuse(error_code::shutting_down, shutting_down().message);
   if (what.queues.empty()) return refuse(error_code::invalid, "queues must name at least one");
   if (what.queues.size() > lease_queues_max) {
     return refuse(error_code::too_large, "queues must name at most 1000");
@@ -171,7 +171,7 @@ std::string core::too_many_run() const {
 // Why a job of it that somebody names cannot run now. Pauses and rates do not keep it: they are
 // about what is handed out.
 std::optional<error> core::refuse_lease(const queue_state& q) const {
-  if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
+  if (closed_) return shutting_down();
   if (leases_.size() >= options_.running_max) {
     return error{error_code::overloaded, too_many_run()};
   }
