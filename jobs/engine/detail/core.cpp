@@ -26,10 +26,6 @@ cron_schedule never() {
 
 }  // namespace
 
-error core::shutting_down() {
-  return {error_code::shutting_down, "the server is shutting down"};
-}
-
 bool queue_state::has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept {
   return counts.unfinished() + staged_jobs + jobs <= options.capacity_jobs &&
          counts.bytes + staged_bytes + bytes <= options.capacity_bytes;

@@ -110,13 +110,11 @@ class core {
   // For what needs the store: looks, stages.
   queue_state* find_queue(std::string_view name);
   queue_state* find_queue(queue_number number);
-  // Null: too many. Those that are only waited for are counted apart, so that workers who name
-  // queues without end keep no producer from its own.
+  // Null: too many. Queues that are only waited for have a limit of their own.
   queue_state* make_queue(std::string_view name, bool only_waited_for = false);
   std::size_t count_queues(bool only_waited_for) const;
   error too_many_queues() const;
   static error no_such_queue(std::string_view name);
-  static error shutting_down();
   void_result pause_for(std::string_view name, milliseconds time);
   milliseconds pause_left(std::string_view name) const;
   void drop_unused(queue_state& q);  // that nothing was ever pushed to, and nobody waits for
@@ -166,8 +164,7 @@ class core {
     if (!q.is_touched) touched_.push_back(&q);
     q.is_touched = true;
   }
-  // Those who wait, in queues that were touched: leases from what was published, pushes where
-  // there is room.
+  // Serves leases and pushes that wait in queues that were touched.
   void settle(answers& out) {
     serve(out);
     admit_waiting(out);
@@ -388,8 +385,7 @@ class core {
   waiting::line event_waits_;
 
   std::optional<error> degraded_;
-  bool closed_ = false;
-  bool is_ending_ = false;
+  bool closed_ = false, is_ending_ = false;
 };
 
 template <class Change>

@@ -98,7 +98,7 @@ void core::await_events(event_request what, promise<result<event_page>> to,
   if (what.limit == 0 || what.limit > page_max) {
     return answer(error{error_code::invalid, "limit must be from 1 to 1000"});
   }
-  if (closed_) return answer(shutting_down());
+  if (closed_) return answer(error{error_code::shutting_down, "the server is shutting down"});
   if (!what.after) {
     what.after = next_event_ - 1;
     what.epoch = epoch_;

@@ -96,7 +96,8 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
   const auto refuse = [&](error_code code, std::string why) {
     out.add(std::move(to), result<std::vector<leased_job>>(error{code, std::move(why)}));
   };
-  if (closed_) return refuse(error_code::shutting_down, shutting_down().message);
+  if (closed_) return refuse(error_code::shutting_down, "the server is shutting down");
+  if (is_store_damaged()) return refuse(degraded_->code, degraded_->message);
   if (what.queues.empty()) return refuse(error_code::invalid, "queues must name at least one");
   if (what.queues.size() > lease_queues_max) {
     return refuse(error_code::too_large, "queues must name at most 1000");
@@ -126,7 +127,8 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     return q != nullptr && q->ready.empty() && q->ready.is_cut() && !is_paused(*q);
   });
   const bool only_reads = limits.deadline.passed();
-  if (only_reads && !reads) return refuse(error_code::timed_out, "no job is ready");
+  const bool is_due = only_reads && due_is_pending();
+  if (only_reads && !reads && !is_due) return refuse(error_code::timed_out, "no job is ready");
   std::uint64_t bytes = what.worker.size();
   for (const std::string& name : what.queues) bytes += name.size() + sizeof name;
   if (const auto why = refuse_wait(bytes)) return refuse(why->code, why->message);
@@ -144,7 +146,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     arm_rate(*q);
     is_asked = is_asked || q->wants_refill;
   }
-  if (only_reads && !is_asked) {  // it would be of no use
+  if (only_reads && !is_asked && !is_due) {  // it would be of no use
     drop_unused_of(what);
     const error why = degraded_.value_or(error{error_code::timed_out, "no job is ready"});
     return refuse(why.code, why.message);
@@ -170,21 +172,27 @@ std::string core::too_many_run() const {
 
 // Why a job of it that somebody names cannot run now. Pauses and rates do not keep it: they are
 // about what is handed out.
-std::optional<error> core::refuse_lease(const queue_state& q) const {
-  if (closed_) return shutting_down();
+std::optional<error> core::refuse_lease(const queue_state& q, const job& j) const {
+  if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
+  if (is_store_damaged()) return degraded_;
   if (leases_.size() >= options_.running_max) {
     return error{error_code::overloaded, too_many_run()};
   }
-  if (q.options.concurrency > 0 && q.running >= q.options.concurrency) {
-    return error{error_code::overloaded, std::to_string(q.running) + " jobs of queue '" + q.name +
-                                             "' run, which is its limit (concurrency)"};
+  if (q.options.concurrency > 0 && q.leases_held() >= q.options.concurrency) {
+    return error{error_code::overloaded, std::to_string(q.leases_held()) + " jobs of queue '" +
+                                             q.name +
+                                             "' are leased, which is its limit (concurrency)"};
+  }
+  if (!key_is_free(q, j)) {
+    return error{error_code::overloaded,
+                 "key '" + j.spec.key + "' is taken by a cancelled job until its lease ends", j.id};
   }
   return std::nullopt;
 }
 
 result<leased_job> core::lease_this(const job_ptr& it, const lease_request& what) {
   queue_state& q = *find_queue(it->spec.queue);
-  if (auto why = refuse_lease(q)) return *std::move(why);
+  if (auto why = refuse_lease(q, *it)) return *std::move(why);
   unpublish(*it);
   count_start(q, *it);
   return open_lease(q, it, what, true);
@@ -194,8 +202,7 @@ std::optional<lease_info> core::lease_of(job_id id) const {
   const auto found = leases_.find(id);
   if (found == leases_.end() || found->second.is_cancelled) return std::nullopt;
   const lease_state& l = found->second;
-  const auto left = std::chrono::duration_cast<milliseconds>(l.until - time_.timers().now());
-  return lease_info{l.worker, l.began_at, time_.now() + left};
+  return lease_info{l.worker, l.began_at, time_.after(l.until - time_.timers().now())};
 }
 
 void core::drop_unused_of(const lease_request& asked) {
@@ -206,6 +213,7 @@ void core::drop_unused_of(const lease_request& asked) {
 
 // Leases that wait for the store alone, when it has nothing for them.
 void core::end_reads(answers& out) {
+  if (due_is_pending()) return;
   for (auto at = reads_.begin(); at != reads_.end();) {
     auto& w = static_cast<lease_wait&>(**at++);
     const bool reads = std::ranges::any_of(w.what.queues, [&](const std::string& name) {
@@ -235,6 +243,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
   l.queue = &q;
   l.weight = weight_of(it->spec);
   keep_leased(l, it);
+  count_key(l);
   do {
     l.key = (options_.seed != 0 ? random_.next() : secret_number()) & key_mask;
   } while (l.key == 0);
@@ -259,8 +268,7 @@ leased_job core::open_lease(queue_state& q, job_ptr it, const lease_request& wha
     stage(std::move(c));
   }
   if (is_stored) note(event_type::started, *it);
-  const auto lasts = std::chrono::duration_cast<milliseconds>(l.until - l.began);
-  return {std::move(it), l.key, l.attempt(), l.began_at + lasts};
+  return {std::move(it), l.key, l.attempt(), time_.after(l.until - l.began)};
 }
 
 // Large args stay on disk: what is leased may not take more memory than what waits.
@@ -339,8 +347,7 @@ result<extension> core::extend(lease_ref ref, milliseconds by,
   const time_point now = time_.timers().now();
   l.until = now + (by > milliseconds(0) ? by : l.lasts);
   time_lease(l);
-  const auto left = std::chrono::duration_cast<milliseconds>(l.until - now);
-  return extension{time_.now() + left, l.is_cancelled};
+  return extension{time_.after(l.until - now), l.is_cancelled};
 }
 
 void_result core::report(lease_ref ref, jobs::progress how_far) {
@@ -426,7 +433,15 @@ void core::end_lease(lease_state& l, end_item end, change c) {
   const bool frees = unique.ends_with_job() && (c.what == change::op::drop || has_ended(c.to));
   if (frees && c.how != nullptr) c.how->free_key = true;
   if (frees || gates::concern(l.it->spec)) c.it = l.it;
-  if (c.how != nullptr) c.how->progress = l.how_far;
+  if (c.how != nullptr) {
+    c.how->progress = l.how_far;
+    if (has_ended(c.to) || c.to == job_state::retrying) {
+      const attempt_outcome outcome = c.to == job_state::done ? attempt_outcome::done
+                                      : end.is_expiry         ? attempt_outcome::expired
+                                                              : attempt_outcome::failed;
+      c.how->attempt = attempt_record{l.attempt(), l.began_at, time_.now(), l.worker, outcome};
+    }
+  }
   end.id = l.it->id;
   said_bytes_ += end.bytes;
   end.change = stage(std::move(c));
@@ -486,7 +501,7 @@ void core::ack(lease_ref ref, std::optional<payload> value, ack_reply to, answer
     c.what = change::op::move;
     c.how = std::make_unique<change::moved>();
     c.how->ended_at = time_.now();
-    c.how->due_at = *c.how->ended_at + keep;
+    c.how->due_at = time_.after(keep);
     c.how->attempts = l.attempt();
     c.how->result = std::move(value);
   }
@@ -533,7 +548,7 @@ void core::fail(lease_ref ref, failure why, promise<result<fail_receipt>> to, an
   stage_failure(l, std::move(why), std::move(end));
 }
 
-void core::stage_failure(lease_state& l, failure why, end_item end) {
+void core::stage_failure(lease_state& l, failure why, end_item end, std::chrono::nanoseconds ago) {
   const retry_policy& policy = l.it->spec.retry;
   const std::uint32_t attempt = l.attempt();
   const unix_time wall = time_.now();
@@ -548,7 +563,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
     const milliseconds keep = keep_of(*l.queue, l.it->spec, job_state::dead, false);
     c.to = job_state::dead;
     c.how->ended_at = wall;
-    c.how->due_at = wall + keep;
+    c.how->due_at = time_.after(keep);
     (void)stage_webhook(*l.it, job_state::dead, {}, &*c.how->error);
     if (keep == milliseconds(0)) {
       c.what = change::op::drop;
@@ -560,7 +575,7 @@ void core::stage_failure(lease_state& l, failure why, end_item end) {
     const double chance = static_cast<double>(random_.next() >> 11) * 0x1.0p-53;
     const milliseconds pause = why.retry_in ? *why.retry_in : pause_after(policy, attempt, chance);
     c.to = job_state::retrying;
-    c.how->due_at = wall + pause;
+    c.how->due_at = time_.after(pause - ago);
     end.receipt = {job_state::retrying, c.how->due_at};
   }
   end.to = c.to;
@@ -584,7 +599,8 @@ void core::lease_expired(lease_state& l) {
                          : "the worker" + (l.worker.empty() ? "" : " '" + l.worker + "'") +
                                " did not extend its lease of " + std::to_string(l.lasts.count()) +
                                " ms in time";
-  stage_failure(l, std::move(why), std::move(end));
+  // Its pause begins when the lease has ended, however late that is seen.
+  stage_failure(l, std::move(why), std::move(end), time_.timers().now() - l.until);
 }
 
 job_ptr core::release(lease_ref ref, give_back how, ack_reply& to, answers& out) {
@@ -631,7 +647,7 @@ job_ptr core::release(lease_ref ref, give_back how, ack_reply& to, answers& out)
   c.what = change::op::move;
   c.to = end.to;
   c.how = std::make_unique<change::moved>();
-  if (is_later) c.how->due_at = time_.now() + how.delay;
+  if (is_later) c.how->due_at = time_.after(how.delay);
   c.how->priority = how.priority;
   end_lease(l, std::move(end), std::move(c));
   return nullptr;
@@ -664,6 +680,7 @@ void core::end_committed(end_item& e, const change& c, answers& out) {
       if (c.how != nullptr) {
         last.due_at = c.how->due_at;
         e.last_error = c.how->error;
+        if (c.how->attempt) add_attempt(last.history, *c.how->attempt);
         if (c.how->result) last.result = c.how->result;
         last.spec.priority = c.how->priority.value_or(last.spec.priority);
       }
@@ -701,10 +718,13 @@ void core::forget_lease(job_id id, answers& out) {
   lease_state& l = found->second;
   timers_.remove(l);
   leased_bytes_ -= l.is_trimmed ? 0 : l.weight;
-  if (!l.is_cancelled) {
+  if (l.is_cancelled) {
+    --l.queue->cancelled_leases;
+  } else {
     --l.queue->running;
     --running_;
   }
+  uncount_key(l);
   touch(*l.queue);
   for (queue_state* const q : std::exchange(starved_, {})) {
     q->is_starved = false;
@@ -719,7 +739,8 @@ void core::mark_cancelled(lease_state& l) {
   l.is_cancelled = true;
   --l.queue->running;
   --running_;
-  touch(*l.queue);
+  ++l.queue->cancelled_leases;
+  if (!l.it->spec.key.empty()) ++l.queue->keys.at(l.line).cancelled;
 }
 
 }  // namespace sluice::jobs::detail
