@@ -15,6 +15,7 @@ std::string to_json(const store_report& r, const std::string& file) {
   json::json_writer out(text);
   out.begin_object().key("file").value(file).key("ok").value(r.is_sound());
   out.key("jobs").value(r.jobs).key("queues").value(r.queues).key("batches").value(r.batches);
+  out.key("unverified").value(r.unverified);
   out.key("problems").begin_array();
   for (const std::string& p : r.problems) out.value(p);
   out.end_array().key("problems_left_out").value(r.problems_left_out).end_object();
@@ -40,9 +41,12 @@ int run(const check_arguments& what, const console& to) {
     if (report->problems_left_out > 0) {
       to.line("and " + counted(report->problems_left_out, "more problem", "more problems"));
     }
-    const std::string looked_at = counted(report->jobs, "job", "jobs") + " in " +
-                                  counted(report->queues, "queue", "queues") + ", " +
-                                  counted(report->batches, "batch", "batches");
+    const std::string looked_at =
+        counted(report->jobs, "job", "jobs") + " in " + counted(report->queues, "queue", "queues") +
+        ", " + counted(report->batches, "batch", "batches") +
+        (report->unverified == 0 ? ""
+                                 : ", " + counted(report->unverified, "job", "jobs") +
+                                       " without a checksum (from an older format)");
     if (report->is_sound()) {
       to.line(file + " is sound: " + looked_at);
     } else {

@@ -39,6 +39,9 @@ void_result engine::impl::start() {
   core_.load(*std::move(contents));
   if (has_saved_leases_) forget_saved_leases();
   reader_ = store_->reader();
+  if (const milliseconds every = store_->watch_every(); every > milliseconds(0)) {
+    watch_at_ = time_.timers().now() + every;
+  }
   committer_ = seam::thread([this] { run(); });
   return done{};
 }

@@ -20,6 +20,8 @@ constexpr std::array<std::pair<job_state, std::string_view>, 8> state_words = {{
 
 constexpr std::array<std::string_view, 3> when_words = {"success", "end", "failure"};
 
+constexpr std::array<std::string_view, 3> outcome_words = {"done", "failed", "expired"};
+
 // What the server itself keeps beside what the producer said.
 constexpr std::uint64_t row_bytes = 64;
 constexpr std::uint64_t dependency_bytes = 24;
@@ -91,6 +93,42 @@ std::optional<after_when> after_when_from(std::string_view word) noexcept {
   const auto at = std::ranges::find(when_words, word);
   if (at == when_words.end()) return std::nullopt;
   return static_cast<after_when>(at - when_words.begin());
+}
+
+std::string_view to_string(attempt_outcome outcome) noexcept {
+  return outcome_words[static_cast<std::size_t>(outcome)];
+}
+
+std::optional<attempt_outcome> attempt_outcome_from(std::string_view word) noexcept {
+  const auto at = std::ranges::find(outcome_words, word);
+  if (at == outcome_words.end()) return std::nullopt;
+  return static_cast<attempt_outcome>(at - outcome_words.begin());
+}
+
+void add_attempt(std::vector<attempt_record>& history, attempt_record ended) {
+  history.push_back(std::move(ended));
+  if (history.size() > limits::attempts_kept) history.erase(history.begin());
+}
+
+attempt_error damaged_error(const job& damaged, unix_time now) {
+  return {damaged.attempts, now, std::string(damaged_error_type),
+          "the row of this job in the store does not match its checksum: its data changed on the "
+          "disk, so it is never run; restore a backup, or push it again",
+          ""};
+}
+
+job damaged_view(job damaged, unix_time now) {
+  job& j = damaged;
+  j.is_damaged = true;
+  j.state = job_state::dead;
+  j.spec.args.type = content_type::bytes;
+  j.spec.metadata.clear();
+  j.spec.step.clear();
+  j.result.reset();
+  j.progress.reset();
+  j.history.clear();
+  j.errors = {damaged_error(j, now)};
+  return damaged;
 }
 
 std::uint64_t weight_of(const job_spec& s) noexcept {

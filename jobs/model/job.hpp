@@ -121,6 +121,22 @@ struct attempt_error {
   friend bool operator==(const attempt_error&, const attempt_error&) = default;
 };
 
+// How an attempt ended.
+enum class attempt_outcome : std::uint8_t { done, failed, expired };
+std::string_view to_string(attempt_outcome outcome) noexcept;
+std::optional<attempt_outcome> attempt_outcome_from(std::string_view word) noexcept;
+
+// One attempt that has ended.
+struct attempt_record {
+  std::uint32_t attempt = 0;  // counts from 1, and from 1 again after a manual retry
+  unix_time began{};
+  unix_time ended{};
+  std::string worker{};
+  attempt_outcome outcome = attempt_outcome::done;
+
+  friend bool operator==(const attempt_record&, const attempt_record&) = default;
+};
+
 // How far an attempt has come, as its worker says.
 struct progress {
   double percent = 0;  // 0 to 100
@@ -138,19 +154,31 @@ struct job {
   unix_time created_at{};
   unix_time due_at{};  // scheduled, retrying: when it becomes ready; ended: when it goes
   unix_time ended_at{};
-  std::vector<attempt_error> errors{};  // the newest last; limits::errors_max are kept
+  std::vector<attempt_error> errors{};    // the newest last; limits::errors_max are kept
+  std::vector<attempt_record> history{};  // the newest last; limits::attempts_kept are kept
   std::optional<payload> result{};
   std::optional<jobs::progress> progress{};  // the last that was said
   std::uint32_t blockers = 0;                // of spec.after: those that have not come true
   // It has its place under its key already, though it is scheduled: a worker gave it back, or its
   // key's rate put it off. Ready and retrying jobs with a key always have theirs.
   bool has_place = false;
+  // Its row in the store does not match its checksum: dead, and never run again.
+  bool is_damaged = false;
 
   friend bool operator==(const job&, const job&) = default;
 };
 
 // The server hands one job around (window, batch, lease, answer) without copying it.
 using job_ptr = std::shared_ptr<const job>;
+
+// Adds the newest attempt; the oldest beyond limits::attempts_kept is dropped.
+void add_attempt(std::vector<attempt_record>& history, attempt_record ended);
+
+// A damaged job as it is shown: dead, with the reason as its last error. Its args are bytes, since
+// they may not be JSON any more; what else may be wrong is left out.
+job damaged_view(job damaged, unix_time now);
+inline constexpr std::string_view damaged_error_type = "damaged";
+attempt_error damaged_error(const job& damaged, unix_time now);
 
 // What a job weighs against a capacity in bytes, and roughly in memory.
 std::uint64_t weight_of(const job_spec& spec) noexcept;
@@ -166,6 +194,7 @@ struct limits {
   static constexpr std::size_t error_message_bytes_max = 8u << 10;  // longer ones are cut
   static constexpr std::size_t backtrace_bytes_max = 32u << 10;     // longer ones are cut
   static constexpr std::size_t errors_max = 32;                     // older ones are dropped
+  static constexpr std::size_t attempts_kept = 32;                  // likewise
   static constexpr std::size_t worker_bytes_max = 256;              // longer ones are cut
   static constexpr std::size_t key_bytes_max = 256;
   static constexpr std::size_t after_max = 1000;  // dependencies of one job

@@ -65,10 +65,15 @@ void_result prepare_folder(const std::string& folder) {
   return done{};
 }
 
-result<std::unique_ptr<store>> open_store(const server_options& o) {
+result<std::unique_ptr<store>> open_store(const server_options& o, event_log& log) {
   if (o.memory) return make_memory_store();
   if (auto ready = prepare_folder(o.data); !ready) return ready.error();
-  return open_sqlite({.path = (fs::path(o.data) / "jobs.db").string(), .sync = o.sync});
+  return open_sqlite({.path = (fs::path(o.data) / "jobs.db").string(),
+                      .sync = o.sync,
+                      .on_notice = [&log](const store_notice& n) {
+                        n.is_damage ? log.error("store is damaged", {{"what", n.text}})
+                                    : log.info("store", {{"what", n.text}});
+                      }});
 }
 
 std::string_view name_of(int signal) {
@@ -122,7 +127,7 @@ void_result server::impl::open() {
   auto audit = audit_log::open(options_.audit_file, options_.log);
   if (!audit) return audit.error();
   audit_ = *std::move(audit);
-  auto keep = open_store(options_);
+  auto keep = open_store(options_, log_);
   if (!keep) return keep.error();
   if (options_.serves_http) {
     if (auto loaded = load_tokens_first(); !loaded) return loaded;

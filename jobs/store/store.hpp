@@ -68,7 +68,8 @@ struct change {
     std::uint64_t turn = 0;  // stored when not zero
     std::optional<std::uint32_t> attempts{};
     std::optional<unix_time> ended_at{};
-    std::optional<attempt_error> error{};  // added to those of the job, see limits::errors_max
+    std::optional<attempt_error> error{};     // added to those of the job, see limits::errors_max
+    std::optional<attempt_record> attempt{};  // added to its history, see add_attempt
     std::optional<payload> result{};
     std::optional<std::int64_t> priority{};
     std::optional<jobs::progress> progress{};
@@ -83,6 +84,14 @@ struct change {
     std::string worker{};
     unix_time until{};
     unix_time began{};
+    milliseconds lasts{0};  // without a heartbeat; zero: as the job or its queue says
+    std::optional<jobs::progress> progress{};
+    // The job was cancelled, and its worker has not let go: it may be forgotten already. It keeps
+    // its place under this key until the lease ends.
+    bool is_cancelled = false;
+    std::string job_key{};
+
+    friend bool operator==(const lease_record&, const lease_record&) = default;
   };
 
   op what = op::add;
@@ -204,6 +213,9 @@ class store_reader {
   virtual result<log_page> logs(job_id id, std::uint64_t after, std::size_t limit) = 0;
 };
 
+// saved_lease::it of a job that was cancelled while a worker had it.
+job_ptr cancelled_job(job_id id, std::string queue, const change::lease_record& lease);
+
 class store : public store_reader {
  public:
   struct saved_queue {
@@ -213,14 +225,14 @@ class store : public store_reader {
     queue_counts counts;  // running is always zero
   };
   struct saved_lease {
-    job_ptr it;
+    job_ptr it;  // of a cancelled job: its id, queue and key
     queue_number queue = 0;
     change::lease_record lease;
   };
   struct contents {
     std::uint64_t ids_up_to = 0;
     std::vector<saved_queue> queues;
-    std::vector<saved_lease> leases;  // whose jobs are still ready
+    std::vector<saved_lease> leases;  // whose jobs are still ready, and those of cancelled jobs
     std::vector<cron_entry> crons;
   };
 
@@ -244,6 +256,17 @@ class store : public store_reader {
   // are skipped. None at all only when there is none.
   virtual result<std::vector<job_ptr>> victims(queue_number queue, victim which, std::size_t limit,
                                                const std::function<bool(job_id)>& skip) = 0;
+
+  // Whether the store's files are still those that it opened; to be called every `watch_every`,
+  // unless that is zero. `corrupt`: one was deleted, replaced or cut short. The error says where
+  // what is stored was copied to, and from then on every change is refused with it.
+  virtual void_result watch() { return done{}; }
+  virtual milliseconds watch_every() const { return milliseconds(0); }
+
+  // Jobs whose rows reads found damaged since the last call, as they are stored: the engine marks
+  // them dead. Other calls pass over them, `get` and `list` give damaged_view of them. Only those
+  // of which all is sound that the rules act on; job::is_damaged is set.
+  virtual std::vector<job> take_damaged() { return {}; }
 
   // How many more bytes can be added before the reserve for acks and deletes is touched; none: no
   // such limit.

@@ -224,7 +224,7 @@ void engine::impl::batch_step(std::shared_ptr<batch_change> b) {
       must_look_again = true;
     } else if (b->act == batch_act::cancel && !jobs::has_ended(j.state)) {
       stage_end(std::move(j), l, {job_state::cancelled, {}}, counted);
-    } else if (b->act == batch_act::retry && l == nullptr &&
+    } else if (b->act == batch_act::retry && l == nullptr && !j.is_damaged &&
                (j.state == job_state::dead || j.state == job_state::cancelled)) {
       stage_retry(std::move(j), counted);
     }

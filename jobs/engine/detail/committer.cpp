@@ -31,6 +31,10 @@ bool is_about_one_job(const error& why) {
   return why.code == error_code::corrupt && why.job != 0;
 }
 
+bool is_damage(const error& why) {
+  return why.code == error_code::corrupt && why.job == 0;
+}
+
 }  // namespace
 
 void engine::impl::run() {
@@ -127,6 +131,7 @@ bool engine::impl::round(who by, const between& then) {
   for (store_call& what : calls) what();
   if (is_due) read_due(out);
   make_room(out);
+  mark_damaged();
   if (by == who::committer) gather();
 
   detail::commit next;
@@ -148,6 +153,7 @@ bool engine::impl::round(who by, const between& then) {
   if (!next.empty()) write(std::move(next), then);
   probe();
   flush_if_due();
+  watch_store();
   return had_work;
 }
 
@@ -351,7 +357,7 @@ void engine::impl::read_args_of_ends(detail::commit& c) {
   }
   for (detail::end_item* const e : those) {
     auto found = store_->get(e->id);
-    if (found && *found) e->args = std::move((*found)->spec.args);
+    if (found && *found && !(*found)->is_damaged) e->args = std::move((*found)->spec.args);
   }
 }
 
@@ -436,9 +442,12 @@ void engine::impl::write(detail::commit c, const between& then) {
 
 // With the lock held; what it changes is told by `announce`, without it.
 void engine::impl::store_failed(const error& why, detail::answers& out) {
-  if (!core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
+  if (core_.is_store_damaged()) return;
+  // Damage does not pass: what works next to it shows nothing, so nothing is probed.
+  const bool is_damaged = is_damage(why);
+  if (is_damaged || !core_.is_degraded()) to_announce_ = jobs::health{false, why.code, why.message};
   core_.degrade(why, out);
-  probe_at_ = time_.timers().now() + options_.probe_every;
+  probe_at_ = is_damaged ? time_point::max() : time_.timers().now() + options_.probe_every;
 }
 
 // This engine has restored them. If a crash brought them back, they would hold jobs without a
@@ -473,23 +482,52 @@ void engine::impl::probe() {
   }
   const std::optional<std::uint64_t> room = store_->room();
   const bool has_room = !room || *room >= room_to_recover;
-  const bool works = has_room && store_->apply(nothing) && store_->flush();
+  std::optional<error> why;
+  if (has_room) {
+    auto written = store_->apply(nothing);
+    auto flushed = written ? store_->flush() : void_result(written.error());
+    if (!flushed) why = std::move(flushed.error());
+  }
   detail::answers out;
   {
     const std::lock_guard hold(mutex_);
-    if (!works) {
+    if (!has_room || why) {
       probe_at_ = time_.timers().now() + options_.probe_every;
-      return;
+      if (why) read_failed(*why, out);
+    } else {
+      probe_at_ = time_point::max();
+      flush_at_ = time_point::max();
+      core_.recover(out);
+      if (has_saved_leases_) forget_saved_leases();
+      core_.set_next_due(time_.now());
+      to_announce_ = jobs::health{};
     }
-    probe_at_ = time_point::max();
-    flush_at_ = time_point::max();
-    core_.recover(out);
-    if (has_saved_leases_) forget_saved_leases();
-    core_.set_next_due(time_.now());
-    to_announce_ = jobs::health{};
   }
   announce();
   out.deliver();
+}
+
+// Whether the files are still those that were opened.
+void engine::impl::watch_store() {
+  const time_point now = time_.timers().now();
+  if (now < watch_at_) return;
+  const milliseconds every = store_->watch_every();
+  watch_at_ = every > milliseconds(0) ? now + every : time_point::max();
+  auto watched = store_->watch();
+  if (watched) return;
+  watch_at_ = time_point::max();
+  detail::answers out;
+  {
+    const std::lock_guard hold(mutex_);
+    store_failed(watched.error(), out);
+  }
+  announce();
+  out.deliver();
+}
+
+// Damage that was found outside of a commit. With the lock held.
+void engine::impl::read_failed(const error& why, detail::answers& out) {
+  if (is_damage(why)) store_failed(why, out);
 }
 
 void engine::impl::flush_if_due() {
@@ -510,7 +548,7 @@ void engine::impl::flush_if_due() {
 }
 
 time_point engine::impl::next_probe_or_flush() const {
-  return std::min(probe_at_, flush_at_);
+  return std::min({probe_at_, flush_at_, watch_at_});
 }
 
 // The last rounds: everything that was called before is answered, open leases are saved.

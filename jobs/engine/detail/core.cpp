@@ -308,6 +308,16 @@ std::uint64_t core::ids_to_reserve() const {
 void core::degrade(const error& why, answers& out) {
   degraded_ = why;
   refuse_waiting_pushes(why, out);
+  if (!is_store_damaged()) return;
+  std::vector<waiting*> leases;
+  for (const auto& [number, w] : waits_) {
+    if (w->what == waiting::kind::lease) leases.push_back(w.get());
+  }
+  for (waiting* const w : leases) end_wait_early(*w, why, out);
+}
+
+bool core::is_store_damaged() const {
+  return degraded_ && degraded_->code == error_code::corrupt && degraded_->job == 0;
 }
 
 void core::recover(answers& out) {

@@ -164,7 +164,7 @@ class core {
     if (!q.is_touched) touched_.push_back(&q);
     q.is_touched = true;
   }
-  // Serves leases and pushes that wait in queues that were touched.
+  // Waiting calls in touched queues: leases of published jobs, pushes where there is room.
   void settle(answers& out) {
     serve(out);
     admit_waiting(out);
@@ -209,7 +209,8 @@ class core {
   std::vector<end_item*> ends_without_args(commit& c);
 
   // Health and ending.
-  void degrade(const error& why, answers& out);  // also refuses the pushes that wait
+  void degrade(const error& why, answers& out);  // refuses waiting pushes; if damaged, also leases
+  bool is_store_damaged() const;                 // not only its row of one job
   void recover(answers& out);
   bool is_degraded() const { return degraded_.has_value(); }
   const std::optional<error>& degraded() const { return degraded_; }

@@ -200,6 +200,7 @@ void core::apply_effects(const commit& c, const std::vector<effect>& effects, an
         count_effect(e, job_state::held);
         ++counters.released;
         note(event_type::released, *e.it);
+        if (e.it->is_damaged) break;  // the committer marks it dead
         e.to == job_state::ready ? publish(e.it) : note_due(e.due_at);
         break;
       case effect::kind::skipped:

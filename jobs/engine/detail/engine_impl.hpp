@@ -133,6 +133,7 @@ class engine::impl {
   future<result<T>> read(Read what);
   future<result<job>> read_job(job_id id);
   future<result<job_page>> read_list(list_request what);
+  void reader_failed(const error& why);
 
   const engine_options options_;
   time_source& time_;
@@ -171,6 +172,7 @@ class engine::impl {
   // of it is on its way.
   template <class T, class What>
   void with_job(job_id id, promise<result<T>> to, What what);
+  void mark_damaged();
   struct ending {
     job_state state = job_state::cancelled;  // or dead
     std::optional<attempt_error> why{};      // of one that is dead
@@ -206,6 +208,8 @@ class engine::impl {
   void forget_saved_leases();
   void probe();
   void flush_if_due();
+  void watch_store();
+  void read_failed(const error& why, detail::answers& out);
   time_point next_probe_or_flush() const;
   void finish();
   void purge_step(std::shared_ptr<purge_state> p);
@@ -242,6 +246,7 @@ class engine::impl {
   bool has_saved_leases_ = false;   // in the store, of the process before
   time_point probe_at_ = time_point::max();
   time_point flush_at_ = time_point::max();
+  time_point watch_at_ = time_point::max();
 
   std::unique_ptr<store_reader> reader_;  // of the one thread of reads_
   thread_pool reads_;

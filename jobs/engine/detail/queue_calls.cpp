@@ -173,6 +173,7 @@ void engine::impl::kick_step(std::shared_ptr<kick_state> k) {
   for (job& j : page->jobs) {
     // A job that was called off may still be held by its worker; one that is busy is on its way.
     if (core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
+    if (j.is_damaged) continue;
     --k->left;
     const job_id id = j.id;
     stage_retry(std::move(j), [k, id](const result<job>& how, detail::answers&) {

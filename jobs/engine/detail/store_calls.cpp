@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t purge_page_jobs = 1000;
 constexpr std::size_t list_limit_max = 1000;
 
+constexpr const char* damaged_job =
+    "is damaged in the store and cannot run again: push a new one, and delete this one";
+
 error no_such_job(job_id id) {
   return {error_code::not_found,
           "there is no job " + std::to_string(id) +
@@ -58,13 +61,30 @@ queue_options patched(queue_options o, const queue_patch& p) {
 
 }  // namespace
 
+// Damaged rows that a read came across are marked dead, so that no later read meets them. A worker
+// that has such a job got it before: it ends as the worker says.
+void engine::impl::mark_damaged() {
+  std::vector<job> damaged = store_->take_damaged();
+  if (damaged.empty()) return;
+  const std::lock_guard hold(mutex_);
+  for (job& j : damaged) {
+    if (core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
+    if (core_.find_queue(j.spec.queue) == nullptr) continue;
+    attempt_error why = damaged_error(j, time_.now());
+    stage_end(std::move(j), nullptr, {job_state::dead, std::move(why)},
+              [](const result<job>&, detail::answers&) {});
+  }
+}
+
 template <class T, class What>
 void engine::impl::with_job(job_id id, promise<result<T>> to, What what) {
   auto found = store_->get(id);
+  mark_damaged();
   detail::answers out;
   {
     const std::lock_guard hold(mutex_);
     if (!found) {
+      read_failed(found.error(), out);
       out.add(std::move(to), result<T>(found.error()));
     } else if (!*found) {
       out.add(std::move(to), result<T>(no_such_job(id)));
@@ -80,13 +100,14 @@ void engine::impl::with_job(job_id id, promise<result<T>> to, What what) {
       }
     }
   }
+  announce();
   out.deliver();
 }
 
 // A change of it was not done: it is as before, unless it is not there.
 void engine::impl::publish_unless_gone(const job_ptr& it, const error& why) {
   const bool is_gone = why.code == error_code::corrupt && why.job == it->id;
-  if (it->state == job_state::ready && !is_gone) core_.publish(it);
+  if (it->state == job_state::ready && !is_gone && !it->is_damaged) core_.publish(it);
 }
 
 void engine::impl::cancel(job_id id, promise<result<job>> to) {
@@ -141,9 +162,12 @@ void engine::impl::stage_end(job j, detail::lease_state* l, ending as, when_chan
   if (j.state == job_state::ready && l == nullptr) core_.unpublish(j);
   if (l != nullptr && l->how_far) j.progress = l->how_far;
   const milliseconds keep = keep_after(q, j.spec, as.state);
+  const bool has_ended = jobs::has_ended(j.state);
   change c = change_of(j, q.number, change::op::move);
   c.it = detail::core::said_of(before);
-  const job_ptr tells = core_.stage_webhook(j, as.state, {}, as.why ? &*as.why : nullptr);
+  if (j.is_damaged) j = damaged_view(std::move(j), time_.now());
+  const job_ptr tells =
+      has_ended ? nullptr : core_.stage_webhook(j, as.state, {}, as.why ? &*as.why : nullptr);
   j.state = as.state;
   j.ended_at = time_.now();
   j.due_at = j.ended_at + keep;
@@ -158,7 +182,7 @@ void engine::impl::stage_end(job j, detail::lease_state* l, ending as, when_chan
     c.how->progress = j.progress;
     c.how->error = as.why;
   }
-  if (as.why) j.errors.push_back(*std::move(as.why));
+  if (as.why && !j.is_damaged) j.errors.push_back(*std::move(as.why));
   if (j.errors.size() > limits::errors_max) j.errors.erase(j.errors.begin());
   const std::size_t at = core_.stage(std::move(c));
   core_.mark_busy(j.id);
@@ -197,6 +221,7 @@ void engine::impl::retry(job_id id, promise<result<job>> to) {
         const auto refuse = [&](const std::string& why) {
           out.add(std::move(answer), result<job>(wrong_state(j, why)));
         };
+        if (j.is_damaged) return refuse(damaged_job);
         if (l != nullptr) return refuse("is still held by its worker");
         if (j.state == job_state::ready) return refuse("is ready already");
         if (j.state == job_state::held) return refuse("is held until its turn has come");
@@ -260,6 +285,7 @@ void engine::impl::lease_job(job_id id, lease_request what, promise<result<lease
              const auto refuse = [&](const std::string& why) {
                out.add(std::move(reply), answer(wrong_state(j, why)));
              };
+             if (j.is_damaged) return refuse(damaged_job);
              if (j.state == job_state::held) return refuse("is held until its turn has come");
              if (j.state == job_state::done || j.state == job_state::cancelled) {
                return refuse("has ended already: it is " + std::string(to_string(j.state)));
@@ -427,6 +453,7 @@ void engine::impl::purge_step(std::shared_ptr<purge_state> p) {
       filter.queue = q->number;
       hold.unlock();
       auto page = store_->list(filter, p->after, purge_page_jobs);
+      mark_damaged();
       hold.lock();
       if (!page) {
         out.add(std::move(p->to), result<std::uint64_t>(page.error()));
@@ -479,7 +506,10 @@ future<result<job>> engine::impl::read_job(job_id id) {
   auto answer = to.get_future();
   auto taken = reads_.try_submit([this, id, to = std::move(to)]() mutable {
     auto found = reader_->get(id);
-    if (!found) return to.set_value(result<job>(found.error()));
+    if (!found) {
+      reader_failed(found.error());
+      return to.set_value(result<job>(found.error()));
+    }
     {
       const std::lock_guard hold(mutex_);
       const detail::lease_state* const l = core_.find_lease(id);
@@ -528,6 +558,7 @@ future<result<job_page>> engine::impl::read_list(list_request what) {
   auto taken = reads_.try_submit(
       [this, filter, after = what.after, limit = what.limit, to = std::move(to)]() mutable {
         auto page = reader_->list(filter, after, limit);
+        if (!page) reader_failed(page.error());
         if (page) {
           const std::lock_guard hold(mutex_);
           for (job& j : page->jobs) {
@@ -543,6 +574,23 @@ future<result<job_page>> engine::impl::read_list(list_request what) {
         to.set_value(std::move(page));
       });
   return taken ? std::move(answer) : refuse(no_more_reads());
+}
+
+// On the thread for reading: the committer has to know.
+void engine::impl::reader_failed(const error& why) {
+  if (why.code != error_code::corrupt || why.job != 0) return;
+  call([&](detail::core&, detail::answers& out) {
+    calls_.push_back([this, why] {
+      detail::answers later;
+      {
+        const std::lock_guard hold(mutex_);
+        read_failed(why, later);
+      }
+      announce();
+      later.deliver();
+    });
+    out.wake_committer = true;
+  });
 }
 
 error engine::impl::no_more_reads() const {

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "jobs/store/sqlite/sqlite_store.hpp"
 #include "jobs/store/sqlite/store_check.hpp"
 #include "jobs/store/sqlite/testing/faulty_disk.hpp"
+#include "jobs/store/sqlite/testing/format_2_file.hpp"
 #include "jobs/store/sqlite/testing/raw_database.hpp"
 #include "jobs/store/testing/store_words.hpp"
 #include "sluice/base/testing/temporary_folder.hpp"
@@ -157,7 +161,7 @@ TEST_F(sqlite_format_test, AFileOfFormat1KeepsAllThatItHas) {
     EXPECT_EQ(must(it->due(start, 10)).next, start + milliseconds(500));
   }
   raw_database file(path);
-  EXPECT_EQ(file.number("PRAGMA user_version"), 2);
+  EXPECT_EQ(file.number("PRAGMA user_version"), 3);
   EXPECT_TRUE(file.is_sound());
 }
 
@@ -180,7 +184,82 @@ TEST_F(sqlite_format_test, AFileOfFormat1ServesAllThatIsNew) {
   EXPECT_TRUE(report.is_sound()) << report.problems.at(0);
 }
 
-// Wherever the power is cut, the file is of format 1 or 2, and whole.
+class format_2_test : public ::testing::Test {
+ protected:
+  format_2_test() {
+    raw_database file(path);
+    EXPECT_EQ(file.run("PRAGMA journal_mode = WAL"), SQLITE_OK);
+    EXPECT_EQ(file.run(format_2_file), SQLITE_OK);
+  }
+  std::unique_ptr<store> open() {
+    return must(
+        open_sqlite({.path = path, .reserve_file_bytes = 0, .on_notice = [this](const auto& n) {
+                       EXPECT_FALSE(n.is_damage) << n.text;
+                       notices.push_back(n.text);
+                     }}));
+  }
+
+  sluice::testing::temporary_folder folder;
+  std::string path = folder.file("jobs.db");
+  std::vector<std::string> notices;
+};
+
+TEST_F(format_2_test, AFileOfFormat2KeepsAllThatItHas) {
+  for (int opened = 0; opened < 2; ++opened) {
+    auto it = open();
+    const auto all = must(it->load());
+    EXPECT_EQ(all.ids_up_to, 1001U);
+    ASSERT_EQ(all.queues.size(), 3U);
+    EXPECT_EQ(all.queues[1].name, "default");
+    EXPECT_EQ(all.queues[1].counts.ready, 5U);
+    EXPECT_EQ(all.queues[1].counts.held, 2U);
+    ASSERT_EQ(all.crons.size(), 1U);
+    EXPECT_FALSE(all.crons[0].spec.paused) << "it is unverified, not damaged";
+    ASSERT_EQ(all.leases.size(), 1U);
+    EXPECT_EQ(all.leases[0].lease,
+              (change::lease_record{4475333568108726, "w", {1827505786392}, {1795105786392}}));
+    EXPECT_EQ(must(it->get(1))->spec.metadata, R"({"trace": "x"})");
+    EXPECT_EQ(must(it->get(3))->state, job_state::scheduled);
+    EXPECT_EQ(must(it->get(6))->state, job_state::held);
+    EXPECT_EQ(must(it->get(7))->blockers, 1U);
+    EXPECT_EQ(must(it->get(11))->errors.at(0).type, "io");
+    EXPECT_EQ(must(it->get_batch(8))->pending, 2U);
+    EXPECT_EQ(ids_of(must(it->ready_after(2, {}, {}))), (ids{2, 4, 5, 9, 10}));
+    for (const job& j : must(it->list({}, 0, 100)).jobs) EXPECT_FALSE(j.is_damaged);
+  }
+  ASSERT_EQ(notices.size(), 2U) << "before and after the upgrade";
+  EXPECT_NE(notices[0].find("format 2 to 3, 10 jobs"), std::string::npos) << notices[0];
+  EXPECT_NE(notices[1].find("100 %"), std::string::npos) << notices[1];
+  const auto report = must(check_store(path));
+  EXPECT_EQ(report.problems, std::vector<std::string>{});
+  EXPECT_EQ(report.unverified, 10U);
+}
+
+TEST_F(format_2_test, JobsGetAChecksumWhenTheyAreWritten) {
+  auto it = open();
+  must(it->load());
+  const job plain = *must(it->get(2));
+  change c;
+  c.what = op::move;
+  c.queue = 2;
+  c.id = 2;
+  c.to = job_state::retrying;
+  c.weight = weight_of(plain.spec);
+  c.how = std::make_unique<change::moved>();
+  c.how->due_at = start;
+  must(it->apply(a_batch(start, std::move(c))));
+  it.reset();
+  EXPECT_EQ(must(check_store(path)).unverified, 9U);
+  ASSERT_EQ(raw_database(path).run("UPDATE jobs SET args = '[1, 2, 4]' WHERE id IN (2, 4)"),
+            SQLITE_OK);
+  const auto report = must(check_store(path));
+  ASSERT_EQ(report.problems.size(), 2U);
+  EXPECT_NE(report.problems[0].find("job 2 is damaged"), std::string::npos);
+  EXPECT_NE(report.problems[1].find("bytes, but its jobs have"), std::string::npos)
+      << "job 4, which is unverified, shows by its length alone";
+}
+
+// Wherever the power is cut, the file is of format 1 or 3, and whole.
 TEST(sqlite_format_power_test, APowerCutWhileAFileIsTakenOnLeavesOneFormatOrTheOther) {
   int old = 0;
   int taken_on = 0;
@@ -202,7 +281,7 @@ TEST(sqlite_format_power_test, APowerCutWhileAFileIsTakenOnLeavesOneFormatOrTheO
       const auto version = file.number("PRAGMA user_version");
       EXPECT_TRUE(file.is_sound());
       EXPECT_EQ(file.number("SELECT count(*) FROM pragma_table_info('jobs')"),
-                version == 1 ? 26 : 36);
+                version == 1 ? 26 : 38);
       ++(version == 1 ? old : taken_on);
     }
     auto again = must(open_sqlite({.path = "jobs.db", .vfs = cut->vfs()}));

@@ -12,9 +12,11 @@
 #include "jobs/store/sqlite/detail/job_finder.hpp"
 #include "jobs/store/sqlite/detail/job_row.hpp"
 #include "jobs/store/sqlite/detail/lock_file.hpp"
+#include "jobs/store/sqlite/detail/log_scan.hpp"
 #include "jobs/store/sqlite/detail/schema.hpp"
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
 #include "jobs/store/sqlite/detail/sqlite_reader.hpp"
+#include "jobs/store/sqlite/detail/store_watch.hpp"
 #include "jobs/store/sqlite/detail/write_ahead_log.hpp"
 #include "sluice/base/clock.hpp"
 
@@ -44,6 +46,7 @@ constexpr std::uint64_t all_but_full = std::uint64_t{1} << 20;
 constexpr std::uint64_t bytes_for_a_byte = 2;
 // With less of it, none is spent on a log that is longer than it must be.
 constexpr std::uint64_t room_for_zeros = std::uint64_t{4} << 20;
+constexpr milliseconds watched_every{1000};
 constexpr std::uint64_t reader_cache_bytes = std::uint64_t{1} << 20;
 
 bool has_adds(const batch& b) {
@@ -69,8 +72,12 @@ class sqlite_store final : public store {
         reserve_(std::move(reserve)),
         db_(std::move(on)),
         log_(db_, options_.sync == sync_mode::full ? synced_by::batches : synced_by::flushes),
-        write_(options_.key_lines_in_memory) {}
-  ~sqlite_store() override { keep_log_if_space_is_short(); }
+        damage_(std::make_shared<detail::damage_report>(options_.path, options_.on_notice)),
+        write_(options_.key_lines_in_memory, damage_),
+        find_(damage_) {}
+  ~sqlite_store() override {
+    if (!watch_.lost()) keep_log_if_space_is_short();
+  }
 
   // Between construction and everything else: tables, modes, statements.
   void_result begin();
@@ -97,6 +104,11 @@ class sqlite_store final : public store {
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) override {
     return find_.list(filter, after, limit);
   }
+  void_result watch() override { return watch_.check(db_, log_.pages()); }
+  milliseconds watch_every() const override {
+    return options_.vfs.empty() ? watched_every : milliseconds(0);
+  }
+  std::vector<job> take_damaged() override;
   std::optional<std::uint64_t> room() override;
   std::unique_ptr<store_reader> reader() override;
   std::string describe() const override {
@@ -114,10 +126,11 @@ class sqlite_store final : public store {
   void keep_log_if_space_is_short() noexcept;
   void_result copy_log_if_long();
   std::uint64_t bytes_to_come();
-  result<job_ptr> read(const statement& from, int first = 0);
   void_result find_due_jobs(unix_time now, std::size_t limit, due_page& page);
   void_result find_due_batches(unix_time now, std::size_t limit, due_page& page);
+  void_result check_queues();
   void_result load_leases(std::vector<saved_lease>& into);
+  void_result find_leased(job_id id, saved_lease& saved);
 
   // Constant after construction.
   sqlite_options options_;
@@ -130,10 +143,13 @@ class sqlite_store final : public store {
 
   connection db_;
   detail::write_ahead_log log_;
+  const std::shared_ptr<detail::damage_report> damage_;
   detail::batch_writer write_;
   detail::job_finder find_;
   detail::batch_finder batches_;
   statement begin_, commit_, ready_, due_, due_batches_, last_rank_, oldest_, newest_;
+
+  detail::store_watch watch_;
 
   bool copy_failed_ = false;  // of the log
   bool is_rolled_back_ = true;
@@ -141,10 +157,11 @@ class sqlite_store final : public store {
 };
 
 void_result sqlite_store::begin() {
-  if (auto made = detail::ensure_schema(db_); !made) return made;
+  if (auto made = detail::ensure_schema(db_, options_.on_notice); !made) return made;
   if (auto set = set_modes(); !set) return set;
   if (!prepare()) return db_.failure("preparing to use it");
   if (reserve_) reserve_->restore();
+  if (options_.vfs.empty()) watch_.begin(db_, lock_.is_held());
   return done{};
 }
 
@@ -176,9 +193,8 @@ bool sqlite_store::prepare() {
          begin_.prepare(db_, "BEGIN IMMEDIATE") && commit_.prepare(db_, "COMMIT") &&
          ready_.prepare(db_, select +
                                  "jobs_ready WHERE queue = ?1 AND state = 2 AND "
-                                 "(rank, turn) > (?2, ?3) ORDER BY rank, turn LIMIT ?4") &&
-         due_.prepare(db_,
-                      select + "jobs_due WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?1") &&
+                                 "(rank, turn) > (?2, ?3) ORDER BY rank, turn") &&
+         due_.prepare(db_, select + "jobs_due WHERE due_at IS NOT NULL ORDER BY due_at, id") &&
          due_batches_.prepare(db_,
                               "SELECT id, due_at FROM batches INDEXED BY batches_due "
                               "WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?1") &&
@@ -191,6 +207,7 @@ bool sqlite_store::prepare() {
 // ---- writing
 
 result<applied> sqlite_store::apply(const batch& b) {
+  if (watch_.lost()) return *watch_.lost();
   if (copy_failed_ && (has_adds(b) || b.changes.empty())) {
     // The log would only grow. Acks go on; who only asks whether all is well hears that it is not.
     if (auto copied = log_.copy(SQLITE_CHECKPOINT_PASSIVE); !copied) {
@@ -279,33 +296,32 @@ void_result sqlite_store::copy_log_if_long() {
 }
 
 void_result sqlite_store::flush() {
+  if (watch_.lost()) return *watch_.lost();
   return options_.sync == sync_mode::interval ? log_.flush() : void_result(done{});
 }
 
 // ---- reading
-
-result<job_ptr> sqlite_store::read(const statement& from, int first) {
-  auto read = detail::read_job(from, find_.names(), options_.path, first);
-  if (!read) return std::move(read.error());
-  return job_ptr(std::make_shared<const job>(std::move(*read)));
-}
 
 result<std::vector<job_ptr>> sqlite_store::ready_after(queue_number queue, position after,
                                                        page_limit limit) {
   const reset_at_end ended(ready_);
   ready_.number(1, queue).number(2, -after.priority);
   ready_.number(3, static_cast<std::int64_t>(after.turn));
-  ready_.number(4, static_cast<std::int64_t>(limit.jobs));
   std::vector<job_ptr> page;
   std::uint64_t bytes = 0;
-  while (bytes < limit.bytes) {
+  while (page.size() < limit.jobs && bytes < limit.bytes) {
     const int rc = ready_.step();
     if (rc == SQLITE_DONE) break;
     if (rc != SQLITE_ROW) return db_.failure("reading the ready jobs of a queue");
-    auto next = read(ready_);
+    auto next = find_.read_sound(ready_);
     if (!next) return std::move(next.error());
+    if (!*next) continue;
+    if ((*next)->state != job_state::ready) {
+      damage_->job((*next)->id, "is not ready, but in the index of the ready jobs");
+      continue;
+    }
     bytes += weight_of((*next)->spec);
-    page.push_back(std::move(*next));
+    page.push_back(std::make_shared<const job>(std::move(**next)));
   }
   return page;
 }
@@ -319,20 +335,20 @@ result<due_page> sqlite_store::due(unix_time now, std::size_t limit) {
 
 void_result sqlite_store::find_due_jobs(unix_time now, std::size_t limit, due_page& page) {
   const reset_at_end ended(due_);
-  due_.number(1, static_cast<std::int64_t>(limit) + 1);
   std::uint64_t bytes = 0;
   while (true) {
     const int rc = due_.step();
     if (rc == SQLITE_DONE) return done{};
     if (rc != SQLITE_ROW) return db_.failure("reading the jobs that are due");
-    auto next = read(due_);
+    auto next = find_.read_sound(due_);
     if (!next) return std::move(next.error());
+    if (!*next) continue;
     if ((*next)->due_at > now || page.jobs.size() >= limit || bytes >= page_limit{}.bytes) {
       page.next = (*next)->due_at;
       return done{};
     }
     bytes += weight_of((*next)->spec);
-    page.jobs.push_back(std::move(*next));
+    page.jobs.push_back(std::make_shared<const job>(std::move(**next)));
   }
 }
 
@@ -376,14 +392,26 @@ result<std::vector<job_ptr>> sqlite_store::victims(queue_number queue, victim wh
       const auto id = static_cast<job_id>(of_rank.number(0));
       if (skip(id)) continue;
       auto next = find_.get(id);
+      if (!next && detail::is_about_one_row(next.error())) continue;
       if (!next) return std::move(next.error());
-      if (!*next) continue;
+      if (!*next || (*next)->is_damaged) continue;
       bytes += weight_of((*next)->spec);
       found.push_back(std::make_shared<const job>(std::move(**next)));
     }
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) return db_.failure(doing);
   }
   return found;
+}
+
+std::vector<job> sqlite_store::take_damaged() {
+  std::vector<job> damaged;
+  for (const job_id id : damage_->take()) {
+    auto found = find_.get_as_stored(id);
+    if (!found || !*found || !(*found)->is_damaged) continue;
+    if ((*found)->state != job_state::dead) damaged.push_back(std::move(**found));
+  }
+  (void)damage_->take();  // those again
+  return damaged;
 }
 
 result<store::contents> sqlite_store::load() {
@@ -394,33 +422,78 @@ result<store::contents> sqlite_store::load() {
   if (auto loaded = detail::load_queues(db_, all.queues); !loaded) {
     return std::move(loaded.error());
   }
-  if (auto loaded = detail::load_crons(db_, all.crons); !loaded) return std::move(loaded.error());
+  if (auto sound = check_queues(); !sound) return std::move(sound.error());
+  std::vector<std::string> damaged;
+  if (auto loaded = detail::load_crons(db_, all.crons, damaged); !loaded) {
+    return std::move(loaded.error());
+  }
+  for (const std::string& name : damaged) {
+    damage_->notify(true, "cron entry '" + name + "' is damaged: it is paused; set it again");
+  }
   if (auto loaded = load_leases(all.leases); !loaded) return std::move(loaded.error());
   return all;
+}
+
+// Everything is in a queue: with wrong settings, or a wrong number, nothing is served.
+void_result sqlite_store::check_queues() {
+  statement damaged;
+  const std::string sql = "SELECT name FROM queues WHERE " +
+                          detail::is_damaged(detail::queue_column_list()) + " LIMIT 1";
+  constexpr std::string_view doing = "reading its queues";
+  if (!damaged.prepare(db_, sql)) return db_.failure(doing);
+  const int rc = damaged.step();
+  if (rc == SQLITE_DONE) return done{};
+  if (rc != SQLITE_ROW) return db_.failure(doing);
+  return error{error_code::corrupt,
+               options_.path + ": the settings of queue '" + damaged.string(0) +
+                   "' do not match their checksum: " + std::string(detail::corrupt_advice)};
 }
 
 void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {
   statement all;
   constexpr std::string_view doing = "reading its saved leases";
-  constexpr int lease_columns = 5;
-  // CROSS JOIN keeps the order: from the few leases to their jobs, not through all that are ready.
-  const std::string sql = "SELECT l.queue, l.key, l.worker, l.until, l.began, " +
-                          detail::column_list(detail::job_columns.size(), "j.") +
-                          " FROM leases l CROSS JOIN jobs j ON j.id = l.job WHERE j.state = 2 "
-                          "ORDER BY l.job";
+  const std::string sql = "SELECT " + std::string(detail::lease_columns) + ", " +
+                          detail::is_damaged(detail::lease_columns) + " FROM leases ORDER BY job";
   if (!all.prepare(db_, sql)) return db_.failure(doing);
   int rc = SQLITE_ROW;
   while ((rc = all.step()) == SQLITE_ROW) {
-    auto it = read(all, lease_columns);
-    if (!it) return std::move(it.error());
-    into.push_back({.it = std::move(*it),
-                    .queue = static_cast<queue_number>(all.number(0)),
-                    .lease = {.key = unsigned_of(all.number(1)),
-                              .worker = all.string(2),
-                              .until = {all.number(3)},
-                              .began = {all.number(4)}}});
+    const job_id id = unsigned_of(all.number(0));
+    if (all.number(detail::lease_columns_count) != 0) {
+      damage_->notify(true, "the saved lease of job " + std::to_string(id) +
+                                " is damaged: it is dropped, and the job can be leased again");
+      continue;
+    }
+    saved_lease saved{.it = nullptr,
+                      .queue = static_cast<queue_number>(all.number(1)),
+                      .lease = {.key = unsigned_of(all.number(2)),
+                                .worker = all.string(3),
+                                .until = {all.number(4)},
+                                .began = {all.number(5)},
+                                .lasts = milliseconds(all.number(6)),
+                                .progress = {},
+                                .is_cancelled = all.number(9) != 0,
+                                .job_key = all.string(10)}};
+    if (!all.is_null(7)) saved.lease.progress = progress{all.real(7), all.string(8)};
+    if (auto found = find_leased(id, saved); !found) return found;
+    if (saved.it != nullptr) into.push_back(std::move(saved));
   }
   if (rc != SQLITE_DONE) return db_.failure(doing);
+  return done{};
+}
+
+// The job of a saved lease; none if it is not ready any more.
+void_result sqlite_store::find_leased(job_id id, saved_lease& saved) {
+  if (saved.lease.is_cancelled) {
+    auto name = find_.names().name_of(saved.queue);
+    if (!name) return std::move(name.error());
+    saved.it = cancelled_job(id, std::string(*name), saved.lease);
+    return done{};
+  }
+  auto found = find_.get(id);
+  if (!found && !detail::is_about_one_row(found.error())) return std::move(found.error());
+  if (found && *found && (*found)->state == job_state::ready) {
+    saved.it = std::make_shared<const job>(std::move(**found));
+  }
   return done{};
 }
 
@@ -470,10 +543,25 @@ std::unique_ptr<store_reader> sqlite_store::reader() {
                       .vfs = options_.vfs,
                       .cache_bytes = reader_cache_bytes,
                       .busy_ms = static_cast<int>(options_.busy_for.count())},
-      log_.readers());
+      log_.readers(), damage_);
 }
 
 // ---- opening
+
+// SQLite is about to drop what is behind it: a copy is kept.
+void report_log_damage(const sqlite_options& o) {
+  const std::string log = o.path + "-wal";
+  const auto damage = detail::find_log_damage(log);
+  if (!damage || !o.on_notice) return;
+  std::error_code failed;
+  const std::string copy = log + ".damaged";
+  std::filesystem::copy_file(log, copy, std::filesystem::copy_options::overwrite_existing, failed);
+  o.on_notice(
+      {damage->is_certain(),
+       log + ": " + damage->describe() + "; " +
+           (failed ? "it could not be copied: " + failed.message() : "a copy is kept as " + copy) +
+           "; run 'sluice check', and see docs/reference/store.md#damage"});
+}
 
 result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_beside) {
   detail::lock_file lock;
@@ -487,6 +575,7 @@ result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_bes
   }
   if (o.vfs.empty()) {
     if (auto whole = detail::check_length(o.path); !whole) return std::move(whole.error());
+    report_log_damage(o);
   }
   auto on = connection::open(o.path, {.read_only = false,
                                       .vfs = o.vfs,

@@ -34,6 +34,7 @@
 #include <string>
 #include <string_view>
 
+#include "jobs/store/sqlite/notice.hpp"
 #include "jobs/store/store.hpp"
 
 namespace sluice::jobs {
@@ -63,6 +64,8 @@ struct sqlite_options {
   // Keys in use that are kept in memory, 32 bytes each at most. Those beyond are kept in the file,
   // where every batch that changes many of them writes many pages.
   std::size_t key_lines_in_memory = std::size_t{1} << 20;
+
+  notice_callback on_notice{};
 
   // The name of a SQLite VFS; empty: the system's. A test's disk. The lock and reserve files are
   // left out then, and room() knows no limit, unless `files_beside` says yes.

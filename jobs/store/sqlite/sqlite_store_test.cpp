@@ -79,6 +79,11 @@ class sqlite_store_test : public ::testing::Test {
       .path = folder.file("jobs.db"), .sync = sync_mode::off, .busy_for = milliseconds(20)};
 };
 
+// Rows as an upgraded file has them.
+const std::string unverified =
+    "UPDATE meta SET value = 1000 WHERE name = 'unverified_up_to'; "
+    "UPDATE jobs SET checksum = NULL; ";
+
 bool says(const error& e, std::string_view part) {
   return e.message.find(part) != std::string::npos;
 }
@@ -95,26 +100,30 @@ TEST_F(sqlite_store_test, TheTablesAreTheDocumentedOnes) {
             "id queue state rank turn due_at created_at kind args ended_at attempts run_at "
             "lease_for time_limit keep_for retry_attempts retry_first retry_factor retry_longest "
             "retry_jitter unique_key unique_until unique_for metadata errors result key "
-            "line batch after step webhook blockers has_place progress progress_text");
+            "line batch after step webhook blockers has_place progress progress_text history "
+            "checksum");
   EXPECT_EQ(columns("queues"),
             "number name capacity_jobs capacity_bytes when_full paused lease_for keep_done "
             "keep_results keep_dead scheduled ready retrying done dead cancelled bytes "
             "held rate rate_burst concurrency weight key_concurrency key_rate key_burst "
-            "deliver_url deliver_concurrency deliver_timeout");
+            "deliver_url deliver_concurrency deliver_timeout checksum");
   EXPECT_EQ(columns("lines"), "line active waiting");
   EXPECT_EQ(columns("edges"), "on_id job condition");
   EXPECT_EQ(columns("batches"),
-            "id name open total pending failed created_at ended_at due_at keep_done keep_failed");
-  EXPECT_EQ(columns("logs"), "job number attempt at text");
+            "id name open total pending failed created_at ended_at due_at keep_done keep_failed "
+            "checksum");
+  EXPECT_EQ(columns("logs"), "job number attempt at text checksum");
   EXPECT_EQ(columns("unique_keys"), "queue key job expires_at");
-  EXPECT_EQ(columns("leases"), "job queue key worker until began");
+  EXPECT_EQ(columns("leases"),
+            "job queue key worker until began lasts progress progress_text cancelled job_key "
+            "checksum");
   EXPECT_EQ(columns("meta"), "name value");
   EXPECT_EQ(file.text("SELECT group_concat(name, ' ') FROM (SELECT name FROM sqlite_schema WHERE "
                       "type = 'index' AND sql IS NOT NULL ORDER BY name)"),
             "batches_due edges_job jobs_batch jobs_by_state jobs_due jobs_line jobs_placed "
             "jobs_ready unique_keys_expiring");
   EXPECT_EQ(file.number("PRAGMA application_id"), 0x736C7563);
-  EXPECT_EQ(file.number("PRAGMA user_version"), 2);
+  EXPECT_EQ(file.number("PRAGMA user_version"), 3);
   EXPECT_TRUE(file.is_sound());
 }
 
@@ -136,7 +145,7 @@ TEST_F(sqlite_store_test, APlainJobIsAPlainRow) {
                   "attempts, run_at, lease_for, time_limit, keep_for, retry_attempts, "
                   "retry_first, retry_factor, retry_longest, retry_jitter, unique_key, "
                   "unique_until, unique_for, metadata, errors, result, key, line, batch, after, "
-                  "step, webhook, blockers, has_place, progress, progress_text) IS NULL"),
+                  "step, webhook, blockers, has_place, progress, progress_text, history) IS NULL"),
       1)
       << "what is by default is NULL";
   EXPECT_EQ(file.text("SELECT typeof(args) || ' ' || rank || ' ' || unique_key || ' ' || "
@@ -147,7 +156,8 @@ TEST_F(sqlite_store_test, APlainJobIsAPlainRow) {
 
 TEST_F(sqlite_store_test, ErrorsThatAreNotJsonDoNotHideTheJob) {
   open_with_a_job();
-  ASSERT_EQ(raw_database(options.path).run("UPDATE jobs SET errors = '[{]'"), SQLITE_OK);
+  ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET errors = '[{]'"),
+            SQLITE_OK);
   auto it = open();
   const auto found = must(it->get(1));
   ASSERT_TRUE(found);
@@ -160,7 +170,8 @@ TEST_F(sqlite_store_test, AStateThatIsNoneIsCalledCorrupt) {
   open_with_a_job();
   for (const int state : {3, 8, 99, -7}) {
     const std::string to = std::to_string(state);
-    ASSERT_EQ(raw_database(options.path).run("UPDATE jobs SET state = " + to), SQLITE_OK);
+    ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET state = " + to),
+              SQLITE_OK);
     auto it = open();
     const auto found = it->get(1);
     ASSERT_FALSE(found);
@@ -171,7 +182,7 @@ TEST_F(sqlite_store_test, AStateThatIsNoneIsCalledCorrupt) {
 
 TEST_F(sqlite_store_test, AQueueThatIsNoneIsCalledCorrupt) {
   open_with_a_job();
-  ASSERT_EQ(raw_database(options.path).run("UPDATE jobs SET queue = 9"), SQLITE_OK);
+  ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET queue = 9"), SQLITE_OK);
   const auto found = open()->get(1);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, error_code::corrupt);
@@ -207,7 +218,7 @@ TEST_F(sqlite_store_test, AnEmptyFileBecomesAStore) {
 
 TEST_F(sqlite_store_test, ADatabaseOfAnotherProgramIsRefusedAndLeftAlone) {
   for (const std::string sql :
-       {"CREATE TABLE t (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 3"}) {
+       {"CREATE TABLE t (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 4"}) {
     std::filesystem::remove(options.path);
     {
       raw_database other(options.path);
@@ -224,11 +235,11 @@ TEST_F(sqlite_store_test, ADatabaseOfAnotherProgramIsRefusedAndLeftAlone) {
 
 TEST_F(sqlite_store_test, AFileOfANewerVersionIsRefusedAndLeftAlone) {
   open_with_a_job();
-  ASSERT_EQ(raw_database(options.path).run("PRAGMA user_version = 3"), SQLITE_OK);
+  ASSERT_EQ(raw_database(options.path).run("PRAGMA user_version = 4"), SQLITE_OK);
   const std::string before = read_file("jobs.db");
   const error why = refusal();
   EXPECT_EQ(why.code, error_code::invalid);
-  EXPECT_TRUE(says(why, "newer version") && says(why, "format 3")) << why.message;
+  EXPECT_TRUE(says(why, "newer version") && says(why, "format 4")) << why.message;
   EXPECT_EQ(read_file("jobs.db"), before);
 }
 

@@ -8,8 +8,11 @@
 
 #include "jobs/model/queue.hpp"
 #include "jobs/store/gates.hpp"
+#include "jobs/store/sqlite/detail/batch_writer.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/gate_tables.hpp"
 #include "jobs/store/sqlite/detail/job_row.hpp"
+#include "jobs/store/sqlite/detail/log_scan.hpp"
 #include "jobs/store/sqlite/detail/schema.hpp"
 #include "jobs/store/sqlite/detail/settings_rows.hpp"
 
@@ -39,6 +42,7 @@ class checker {
   void_result check_pages();
   void_result load_settings();
   void_result load_lines();
+  void_result check_checksums();
   void_result check_jobs();
   void check_job(const job& j, std::int64_t queue, std::int64_t line, bool has_line);
   void check_waiting(const job& j);
@@ -64,6 +68,7 @@ class checker {
   connection on_;
   const std::function<void(const check_progress&)>& on_progress_;
   store_report report_;
+  bool has_bad_pages_ = false;
   statement edges_of_;
   std::int64_t ids_up_to_ = 0;
   std::uint64_t jobs_counted_ = 0;
@@ -100,10 +105,17 @@ result<store_report> checker::run() {
 }
 
 void_result checker::look() {
+  // A frame that a server writes just now is not valid yet.
+  const auto damage = detail::find_log_damage(on_.path() + "-wal");
+  if (damage && damage->is_certain()) {
+    problem("in the log, " + damage->describe());
+  }
   if (auto checked = check_pages(); !checked) return checked;
   // Where pages are damaged, what they say is not worth holding against each other.
-  if (!report_.problems.empty()) return done{};
+  if (has_bad_pages_) return done{};
+  if (!detail::define_row_functions(on_)) return failed();
   if (auto loaded = load_settings(); !loaded) return loaded;
+  if (auto checked = check_checksums(); !checked) return checked;
   if (auto loaded = load_lines(); !loaded) return loaded;
   if (auto checked = check_jobs(); !checked) return checked;
   check_counts();
@@ -134,7 +146,9 @@ void_result checker::check_pages() {
   if (!pages.prepare(on_, "PRAGMA integrity_check(100)")) return failed();
   int rc = SQLITE_ROW;
   while ((rc = pages.step()) == SQLITE_ROW) {
-    if (pages.view(0) != "ok") problem("the file is damaged: " + pages.string(0));
+    if (pages.view(0) == "ok") continue;
+    has_bad_pages_ = true;
+    problem("the file is damaged: " + pages.string(0));
   }
   if (rc != SQLITE_DONE) return failed();
   return done{};
@@ -178,19 +192,51 @@ void_result checker::load_lines() {
   return done{};
 }
 
+// Of the tables that are not `jobs`.
+void_result checker::check_checksums() {
+  const auto check = [this](const std::string& what, const std::string& name,
+                            const std::string& table, const std::string& is_damaged) {
+    return expect_none(("SELECT " + name + " FROM " + table + " WHERE " + is_damaged).c_str(),
+                       [&](const statement& row) {
+                         return what + " " + row.string(0) +
+                                " is damaged: its row does not match its checksum";
+                       });
+  };
+  using detail::is_damaged;
+  for (auto checked :
+       {check("queue", "name", "queues", is_damaged(detail::queue_column_list())),
+        check("batch", "id", "batches", is_damaged(detail::batch_columns)),
+        check("a log line of job", "job", "logs", is_damaged(detail::log_columns)),
+        check("the saved lease of job", "job", "leases", is_damaged(detail::lease_columns)),
+        check("cron entry", "name", "crons", detail::damaged_cron())}) {
+    if (!checked) return checked;
+  }
+  return done{};
+}
+
 void_result checker::check_jobs() {
+  constexpr int columns_before = 3;
   statement all;
   if (!all.prepare(
           on_, "SELECT queue, state, line, " + detail::column_list() + " FROM jobs ORDER BY id") ||
       !edges_of_.prepare(on_, "SELECT count(*) FROM edges WHERE job = ?1")) {
     return failed();
   }
+  const auto unverified = on_.number("SELECT value FROM meta WHERE name = 'unverified_up_to'");
+  if (!unverified) return unverified.error();
   int rc = SQLITE_ROW;
   while ((rc = all.step()) == SQLITE_ROW) {
     if (report_.jobs % jobs_between_reports == 0) tell("jobs", report_.jobs);
     ++report_.jobs;
     job j;
-    if (!detail::read_row(all, 3, j)) {
+    const auto as = detail::soundness_of(all, detail::unsigned_of(*unverified), columns_before);
+    if (as == detail::soundness::unverified) ++report_.unverified;
+    if (as == detail::soundness::control || as == detail::soundness::none) {
+      problem("job " + std::to_string(all.number(columns_before)) + " is damaged: its row does " +
+              "not match its checksum" +
+              (as == detail::soundness::control ? " (args, or other data)" : ""));
+    }
+    if (!detail::read_row(all, columns_before, j)) {
       problem("job " + words(j.id) + " has state " + std::to_string(all.number(1)) +
               ", which is none");
       continue;

@@ -6,6 +6,7 @@
 // Guarantees: reads only, also while a server uses the file: it sees the file as it is at one
 // moment. An error means that it could not look (no such file, not a store, an older format); what
 // is wrong with a store is in the report. `on_progress` is called on the calling thread.
+// Every row that has a checksum is compared with it.
 // What is held against each other: the pages of the file (PRAGMA integrity_check); the counts of
 // every queue and its jobs; states, queues and numbers of jobs; the line of every key and its jobs;
 // what every held job waits for, and that this can still happen; the counts of every batch and its
@@ -38,6 +39,7 @@ struct store_report {
   static constexpr std::size_t problems_max = 1000;
 
   std::uint64_t jobs = 0;
+  std::uint64_t unverified = 0;  // jobs without a checksum, from a file of an older format
   std::uint64_t queues = 0;
   std::uint64_t batches = 0;
   std::uint64_t edges = 0;

@@ -125,7 +125,7 @@ TEST_F(store_check_test, EachThingThatDoesNotFitIsASentence) {
   expect_problem("UPDATE batches SET total = 1", "batch 10 counts 1 jobs, but there are 2");
   expect_problem("UPDATE batches SET ended_at = 5", "rightly whether it has ended");
   expect_problem("DELETE FROM jobs WHERE id = 2", "the unique key 'u' is held by job 2");
-  expect_problem("INSERT INTO logs VALUES (99, 1, 1, 0, '')", "log lines of job 99");
+  expect_problem("INSERT INTO logs VALUES (99, 1, 1, 0, '', NULL)", "log lines of job 99");
   EXPECT_EQ(problems(), std::vector<std::string>{}) << "each was undone";
 }
 

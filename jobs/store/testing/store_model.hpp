@@ -81,6 +81,7 @@ class store_model {
     if (how.progress) j.progress = how.progress;
     if (how.error) j.errors.push_back(*how.error);
     if (j.errors.size() > limits::errors_max) j.errors.erase(j.errors.begin());
+    if (how.attempt) add_attempt(j.history, *how.attempt);
     if (how.free_key) free_key(j);
     j.has_place = to == job_state::scheduled && has_place(was);
     job_state state = to;

@@ -524,7 +524,12 @@ TYPED_TEST_P(store_suite, QueueSettingsComeBack) {
 
 TYPED_TEST_P(store_suite, SavedLeasesComeBackForJobsThatAreStillReady) {
   const auto lease = [](std::uint64_t key) {
-    return change::lease_record{key, "worker \xff", start + milliseconds(60), start};
+    return change::lease_record{.key = key,
+                                .worker = "worker \xff",
+                                .until = start + milliseconds(60),
+                                .began = start,
+                                .lasts = milliseconds(7),
+                                .progress = progress{12.5, "some \xff way"}};
   };
   std::vector<job> jobs;
   for (job_id id = 1; id <= 4; ++id) jobs.push_back(a_job(id, id == 4 ? "mail" : "default"));
@@ -538,15 +543,53 @@ TYPED_TEST_P(store_suite, SavedLeasesComeBackForJobsThatAreStillReady) {
   if (all.leases[0].it->id != 1) std::swap(all.leases[0], all.leases[1]);
   EXPECT_EQ(*all.leases[0].it, jobs[0]);
   EXPECT_EQ(all.leases[0].queue, 1U);
-  EXPECT_EQ(all.leases[0].lease.key, 11U);
-  EXPECT_EQ(all.leases[0].lease.worker, "worker \xff");
-  EXPECT_EQ(all.leases[0].lease.until, start + milliseconds(60));
-  EXPECT_EQ(all.leases[0].lease.began, start);
+  EXPECT_EQ(all.leases[0].lease, lease(11));
   EXPECT_EQ(*all.leases[1].it, jobs[3]);
   EXPECT_EQ(all.leases[1].queue, 2U);
   EXPECT_EQ(all.leases[1].lease.key, largest);
   this->apply(dropping_leases());
   EXPECT_TRUE(this->reopen().leases.empty());
+}
+
+TYPED_TEST_P(store_suite, ASavedLeaseOfACancelledJobComesBackWithoutTheJob) {
+  job j = a_job(1);
+  j.spec.key = "k";
+  this->apply(adding(j));
+  this->apply(dropping(j, job_state::cancelled));
+  const change::lease_record lease{.key = 5,
+                                   .worker = "w",
+                                   .until = start + milliseconds(60),
+                                   .began = start,
+                                   .is_cancelled = true,
+                                   .job_key = "k"};
+  this->apply(saving_lease(j, lease));
+  const auto all = this->reopen();
+  ASSERT_EQ(all.leases.size(), 1U);
+  EXPECT_EQ(all.leases[0].lease, lease);
+  EXPECT_EQ(all.leases[0].queue, 1U);
+  EXPECT_EQ(all.leases[0].it->id, 1U);
+  EXPECT_EQ(all.leases[0].it->state, job_state::cancelled);
+  EXPECT_EQ(all.leases[0].it->spec.queue, "default");
+  EXPECT_EQ(all.leases[0].it->spec.key, "k");
+}
+
+TYPED_TEST_P(store_suite, AttemptsThatEndedAreKept) {
+  job j = a_job(1);
+  this->apply(adding(j));
+  std::vector<attempt_record> expected;
+  for (std::uint32_t n = 1; n <= limits::attempts_kept + 3; ++n) {
+    const attempt_record one{n, start, start + milliseconds(n), n == 1 ? "" : "w \xff",
+                             n % 2 == 0 ? attempt_outcome::expired : attempt_outcome::failed};
+    const job before = *must(this->it->get(1));
+    this->apply(
+        moving(before, job_state::retrying, {.due_at = start, .attempts = n, .attempt = one}));
+    this->apply(moving(*must(this->it->get(1)), job_state::ready, {.turn = 1}));
+    add_attempt(expected, one);
+    ASSERT_EQ(must(this->it->get(1))->history, expected);
+  }
+  EXPECT_EQ(expected.size(), limits::attempts_kept);
+  this->reopen();
+  EXPECT_EQ(must(this->it->get(1))->history, expected);
 }
 
 TYPED_TEST_P(store_suite, ALeaseSavedAgainReplacesTheFirst) {
@@ -707,7 +750,8 @@ REGISTER_TYPED_TEST_SUITE_P(
     AKeyThatHasElapsedCanBeTakenByAnyForm, KeysAreThereAfterReopening, AGroupIsAddedWholeOrNotAtAll,
     AGroupThatWasRefusedTookNoKeys, TwoOfAGroupWithOneKeyRefuseTheGroup, IdsUpToNeverGoesBack,
     QueueSettingsComeBack, SavedLeasesComeBackForJobsThatAreStillReady,
-    ALeaseSavedAgainReplacesTheFirst, CronEntriesComeBack, ACronEntryAndItsRunAreOneBatch,
+    ALeaseSavedAgainReplacesTheFirst, ASavedLeaseOfACancelledJobComesBackWithoutTheJob,
+    AttemptsThatEndedAreKept, CronEntriesComeBack, ACronEntryAndItsRunAreOneBatch,
     ProgressIsKeptUntilThereIsMore, LogsOfAJobAreNumberedPagedAndGoWithIt,
     TheFirstLinesOfALogStayWhenItIsFull, AnEmptyBatchAndAFlushDoNoHarm,
     AReaderSeesWhatWasAppliedBefore, AReaderOnAnotherThreadSeesWholeBatches);

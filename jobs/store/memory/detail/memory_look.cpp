@@ -26,6 +26,13 @@ store::contents memory_state::load() const {
     all.queues.push_back({number, q.name, q.options, q.counts});
   }
   for (const auto& [id, saved] : leases_) {
+    if (saved.second.is_cancelled) {
+      const auto q = queues_.find(saved.first);
+      if (q == queues_.end()) continue;
+      all.leases.push_back(
+          {cancelled_job(id, q->second.name, saved.second), saved.first, saved.second});
+      continue;
+    }
     const auto at = jobs_.find(id);
     if (at == jobs_.end() || at->second.it->state != job_state::ready) continue;
     all.leases.push_back({at->second.it, saved.first, saved.second});

@@ -35,6 +35,7 @@ job moved_from(const job& was, const change::moved& how) {
     next.errors.push_back(*how.error);
     if (next.errors.size() > limits::errors_max) next.errors.erase(next.errors.begin());
   }
+  if (how.attempt) add_attempt(next.history, *how.attempt);
   if (how.result) next.result = *how.result;
   if (how.priority) next.spec.priority = *how.priority;
   if (how.progress) next.progress = *how.progress;

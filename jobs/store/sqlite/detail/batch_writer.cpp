@@ -1,9 +1,11 @@
 #include "jobs/store/sqlite/detail/batch_writer.hpp"
 
+#include <array>
 #include <utility>
 
 #include "jobs/store/groups.hpp"
 #include "jobs/store/sqlite/detail/errors_json.hpp"
+#include "jobs/store/sqlite/detail/history_json.hpp"
 #include "jobs/store/sqlite/detail/job_row.hpp"
 #include "sluice/base/check.hpp"
 
@@ -15,21 +17,31 @@ constexpr const char* object = "sluice::jobs::sqlite_store";
 // can add.
 constexpr std::int64_t expired_keys_at_once = 1000;
 
+// What a move changes, and to which of its parameters.
+constexpr std::array<changed_column, 12> moved_columns = {
+    {{"state", "?4"},
+     {"due_at", "?5"},
+     {"turn", "coalesce(?6, turn)"},
+     {"attempts", "nullif(coalesce(?7, attempts), 0)"},
+     {"ended_at", "nullif(coalesce(?8, ended_at), 0)"},
+     {"rank", "coalesce(?9, rank)"},
+     {"errors", "coalesce(?10, errors)"},
+     {"result", "coalesce(?11, result)"},
+     {"has_place", "?12"},
+     {"progress", "coalesce(?13, progress)"},
+     {"progress_text", "coalesce(?14, progress_text)"},
+     {"history", "sluice_add_attempt(history, ?15)"}}};
+
 }  // namespace
 
 bool batch_writer::prepare(connection& on) {
   on_ = &on;
-  return tables_.prepare(on) && lone_.prepare(on) && gated_.prepare(on) && settings_.prepare(on) &&
+  return define_row_functions(on) && tables_.prepare(on) && lone_.prepare(on) &&
+         gated_.prepare(on) && settings_.prepare(on) &&
          add_.prepare(on, "INSERT INTO jobs (" + column_list() + ") VALUES (" +
                               parameter_list(job_columns.size()) + ")") &&
-         move_.prepare(on,
-                       "UPDATE jobs SET state = ?4, due_at = ?5, turn = coalesce(?6, turn), "
-                       "attempts = nullif(coalesce(?7, attempts), 0), "
-                       "ended_at = nullif(coalesce(?8, ended_at), 0), rank = coalesce(?9, rank), "
-                       "errors = coalesce(?10, errors), result = coalesce(?11, result), "
-                       "has_place = ?12, progress = coalesce(?13, progress), "
-                       "progress_text = coalesce(?14, progress_text) "
-                       "WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
+         move_.prepare(on, "UPDATE jobs SET " + update_list(moved_columns) +
+                               " WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
          drop_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
          read_errors_.prepare(on, "SELECT errors FROM jobs WHERE id = ?1") &&
          find_key_.prepare(
@@ -49,7 +61,10 @@ bool batch_writer::prepare(connection& on) {
                         "retrying = retrying + ?4, done = done + ?5, dead = dead + ?6, "
                         "cancelled = cancelled + ?7, bytes = bytes + ?8, held = held + ?9 "
                         "WHERE number = ?1") &&
-         save_lease_.prepare(on, "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6)") &&
+         save_lease_.prepare(on, "INSERT OR REPLACE INTO leases (" + std::string(lease_columns) +
+                                     ", checksum) VALUES (" + parameter_list(lease_columns_count) +
+                                     ", " + checksum_of(parameter_list(lease_columns_count)) +
+                                     ")") &&
          drop_leases_.prepare(on, "DELETE FROM leases") &&
          mark_.prepare(on,
                        "INSERT INTO meta VALUES ('marks', 1) "
@@ -291,6 +306,8 @@ bool batch_writer::write_move(const change& c, job_state to, unix_time due_at, b
   move_.number_or_null(12, 1, !has_place);
   how.progress ? move_.real(13, how.progress->percent) : move_.null(13);
   how.progress ? move_.text(14, how.progress->text) : move_.null(14);
+  const std::string attempt = how.attempt ? history_to_json({*how.attempt}) : std::string();
+  how.attempt ? move_.text(15, attempt) : move_.null(15);
   if (!move_.run()) return false;
   if (sqlite3_changes(on_->handle()) != 1) return missing("moved", c.id);
   return !how.free_key || free_key(c);
@@ -338,13 +355,19 @@ bool batch_writer::free_key(const change& c) {
 }
 
 bool batch_writer::save_lease(const change& c) {
-  return save_lease_.number(1, signed_of(c.id))
+  const change::lease_record& l = *c.lease;
+  save_lease_.number(1, signed_of(c.id))
       .number(2, c.queue)
-      .number(3, signed_of(c.lease->key))
-      .text(4, c.lease->worker)
-      .number(5, c.lease->until.ms)
-      .number(6, c.lease->began.ms)
-      .run();
+      .number(3, signed_of(l.key))
+      .text(4, l.worker)
+      .number(5, l.until.ms)
+      .number(6, l.began.ms)
+      .number_or_null(7, l.lasts.count(), l.lasts == milliseconds(0))
+      .number_or_null(10, 1, !l.is_cancelled);
+  l.progress ? save_lease_.real(8, l.progress->percent).text(9, l.progress->text)
+             : save_lease_.null(8).null(9);
+  l.job_key.empty() ? save_lease_.null(11) : save_lease_.text(11, l.job_key);
+  return save_lease_.run();
 }
 
 bool batch_writer::forget_expired_keys(const batch& b) {
@@ -383,9 +406,10 @@ bool batch_writer::write_counts() {
         .number(9, d.jobs_of(job_state::held));
     if (!count_.run()) return false;
     if (sqlite3_changes(on_->handle()) == 1) continue;
-    own_error_ =
-        error{error_code::corrupt, on_->path() + ": there is no queue " + std::to_string(d.queue) +
-                                       " to count its jobs: somebody has changed the file"};
+    own_error_ = error{
+        error_code::corrupt,
+        on_->path() + ": there is no queue " + std::to_string(d.queue) +
+            " to count its jobs, so somebody has changed the file: " + std::string(corrupt_advice)};
     return false;
   }
   return true;

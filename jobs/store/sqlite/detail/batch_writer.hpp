@@ -9,8 +9,10 @@
 // once, whatever number of its jobs changed.
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/store/count_deltas.hpp"
@@ -24,10 +26,16 @@
 
 namespace sluice::jobs::detail {
 
+// In the order in which save_lease binds them.
+inline constexpr const char* lease_columns =
+    "job, queue, key, worker, until, began, lasts, progress, progress_text, cancelled, job_key";
+inline constexpr int lease_columns_count = 11;
+
 class batch_writer {
  public:
   // `lines_max`: as of gate_tables.
-  explicit batch_writer(std::size_t lines_max) : tables_(deltas_, lines_max) {}
+  batch_writer(std::size_t lines_max, std::shared_ptr<damage_report> damage)
+      : tables_(deltas_, lines_max, std::move(damage)) {}
 
   [[nodiscard]] bool prepare(connection& on);
 

@@ -41,8 +41,7 @@ std::string_view advice(error_code code) {
     case error_code::locked:
       return "another program is writing to the file; end its transaction, or that program";
     case error_code::corrupt:
-      return "stop the server, keep a copy of the file, and restore a backup or try the .recover "
-             "command of sqlite3";
+      return corrupt_advice;
     default:
       return "look at the disk, the file's permissions and the system's log";
   }

@@ -58,6 +58,11 @@ class connection {
   std::string path_;
 };
 
+// What to do about a damaged file; completes "...: ".
+inline constexpr std::string_view corrupt_advice =
+    "stop the server, keep a copy of the file and its -wal, run 'sluice check', and restore a "
+    "backup (docs/reference/store.md#damage)";
+
 // The error of a result code, from the words that SQLite has for it.
 // Whether a transaction that ended with this code may be in the log with its end, so that it is
 // there after a crash, unless another one has taken its place before.
@@ -89,6 +94,9 @@ class statement {
   // Of the row that step() came to. Columns count from 0.
   std::int64_t number(int at) const noexcept { return sqlite3_column_int64(it_.get(), at); }
   double real(int at) const noexcept { return sqlite3_column_double(it_.get(), at); }
+  int type(int at) const noexcept {
+    return sqlite3_column_type(it_.get(), at);
+  }  // SQLITE_NULL, ...
   bool is_null(int at) const noexcept { return type(at) == SQLITE_NULL; }
   bool is_bytes(int at) const noexcept { return type(at) == SQLITE_BLOB; }
   std::string_view view(int at) const noexcept;  // of text or bytes; valid until the next step
@@ -98,8 +106,6 @@ class statement {
   struct finalizer {
     void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
   };
-
-  int type(int at) const noexcept { return sqlite3_column_type(it_.get(), at); }
 
   std::unique_ptr<sqlite3_stmt, finalizer> it_;
 };

@@ -1,5 +1,6 @@
 #include "jobs/store/sqlite/detail/gate_tables.hpp"
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -38,22 +39,26 @@ bool gate_tables::prepare_lines(connection& on) {
 }
 
 bool gate_tables::prepare_rows(connection& on) {
+  constexpr std::array<changed_column, 4> placed = {
+      {{"state", "?3"}, {"due_at", "?4"}, {"blockers", "?5"}, {"has_place", "?6"}}};
   return state_of_.prepare(on, "SELECT state FROM jobs WHERE id = ?1") &&
          read_job_.prepare(on, "SELECT " + column_list() + " FROM jobs WHERE id = ?1") &&
          read_waiting_.prepare(on, "SELECT blockers, has_place FROM jobs WHERE id = ?1") &&
-         place_.prepare(on,
-                        "UPDATE jobs SET state = ?3, due_at = ?4, blockers = ?5, has_place = ?6 "
-                        "WHERE id = ?1 AND state = ?2") &&
+         place_.prepare(
+             on, "UPDATE jobs SET " + update_list(placed) + " WHERE id = ?1 AND state = ?2") &&
          forget_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND state = ?2") &&
          free_key_.prepare(on,
                            "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3") &&
          read_batch_.prepare(
              on, "SELECT " + std::string(batch_columns) + " FROM batches WHERE id = ?1") &&
          write_batch_.prepare(on, "INSERT OR REPLACE INTO batches (" + std::string(batch_columns) +
-                                      ") VALUES (" + parameter_list(11) + ")") &&
+                                      ", checksum) VALUES (" + parameter_list(11) + ", " +
+                                      checksum_of(parameter_list(11)) + ")") &&
          forget_batch_.prepare(on, "DELETE FROM batches WHERE id = ?1") &&
          last_log_.prepare(on, "SELECT max(number) FROM logs WHERE job = ?1") &&
-         add_log_.prepare(on, "INSERT INTO logs VALUES (?1, ?2, ?3, ?4, ?5)") &&
+         add_log_.prepare(on, "INSERT INTO logs (" + std::string(log_columns) +
+                                  ", checksum) VALUES (" + parameter_list(5) + ", " +
+                                  checksum_of(parameter_list(5)) + ")") &&
          drop_logs_.prepare(on, "DELETE FROM logs WHERE job = ?1");
 }
 
@@ -274,11 +279,18 @@ bool gate_tables::read_job(job_id id, placed_job& found) {
   const int rc = read_job_.number(1, signed_of(id)).step();
   if (rc == SQLITE_DONE) return true;
   if (rc != SQLITE_ROW) return false;
-  auto read = detail::read_job(read_job_, names_, on_->path());
-  if (!read) {
-    own_error_ = std::move(read.error());
+  soundness as = soundness::sound;
+  auto read = detail::read_job(read_job_, names_, on_->path(), as);
+  if (!read || as == soundness::none) {
+    own_error_ = read ? error{error_code::corrupt, on_->path() + ": job " + std::to_string(id) +
+                                                       ", which waits for others, is damaged"}
+                      : std::move(read.error());
     own_error_->job = 0;  // it is not this job's change that does not fit
     return false;
+  }
+  if (read->is_damaged) {  // it leaves its line as any other, and is marked dead after this
+    damage_->job(id, "is damaged: its data does not match its checksum. It is dead");
+    damage_->can_be_marked(id);
   }
   found.it = std::make_shared<job>(std::move(*read));
   found.queue = static_cast<queue_number>(read_job_.number(1));

@@ -11,14 +11,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "jobs/store/count_deltas.hpp"
 #include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/damage_report.hpp"
 #include "jobs/store/sqlite/detail/id_marks.hpp"
 #include "jobs/store/sqlite/detail/job_row.hpp"
 #include "jobs/store/sqlite/detail/line_book.hpp"
@@ -28,7 +31,8 @@ namespace sluice::jobs::detail {
 class gate_tables final : public gate_rows {
  public:
   // `lines_max`: how many lines are kept in memory.
-  gate_tables(count_deltas& counts, std::size_t lines_max) : counts_(counts), lines_(lines_max) {}
+  gate_tables(count_deltas& counts, std::size_t lines_max, std::shared_ptr<damage_report> damage)
+      : counts_(counts), lines_(lines_max), damage_(std::move(damage)) {}
 
   [[nodiscard]] bool prepare(connection& on);
   void committed();
@@ -91,6 +95,7 @@ class gate_tables final : public gate_rows {
   id_marks stored_lines_;                                  // those that are
   std::unordered_map<queue_number, std::uint32_t> slots_;  // as committed
   std::unordered_map<queue_number, std::uint32_t> new_slots_;
+  const std::shared_ptr<damage_report> damage_;
   std::optional<error> own_error_;
 };
 
@@ -98,5 +103,6 @@ class gate_tables final : public gate_rows {
 inline constexpr const char* batch_columns =
     "id, name, open, total, pending, failed, created_at, ended_at, due_at, keep_done, keep_failed";
 batch_info read_batch_row(const statement& from);
+inline constexpr const char* log_columns = "job, number, attempt, at, text";
 
 }  // namespace sluice::jobs::detail

@@ -9,8 +9,6 @@
 namespace sluice::jobs::detail {
 namespace {
 
-constexpr std::size_t gated_columns = plain_columns + 3;
-
 // Of a job that is as it was left, waits for nothing and has no unique key to be freed.
 bool is_gated_drop(const change& c) noexcept {
   return c.what == change::op::drop && c.it && c.it->state == c.from &&
@@ -38,9 +36,10 @@ bool gated_rows::is_batched_drop(const change& c) noexcept {
 }
 
 bool gated_rows::prepare(connection& on) {
-  return add_.prepare(
-      on, "INSERT OR FAIL INTO jobs (" + column_list(plain_columns) + ", key, line, batch) VALUES ",
-      gated_columns);
+  return add_.prepare(on,
+                      "INSERT OR FAIL INTO jobs (" + column_list(plain_columns) + ", " +
+                          gated_columns + ", checksum) VALUES ",
+                      plain_columns + gated_columns_count + 1);
 }
 
 bool gated_rows::has(job_id id) const noexcept {
@@ -58,24 +57,9 @@ bool gated_rows::add(std::size_t cause, const change& c) {
 
 bool gated_rows::flush() {
   return add_.run(std::exchange(count_, 0), [this](statement& to, std::size_t row, int after) {
-    bind(to, held_[row], after);
+    const entry& e = held_[row];
+    bind_gated(to, *e.what->it, e.what->queue, e.state, after);
   });
-}
-
-void gated_rows::bind(statement& to, const entry& e, int after) {
-  constexpr int state_parameter = 3;
-  const int key_parameter = after + static_cast<int>(plain_columns) + 1;
-  const job& j = *e.what->it;
-  bind_plain(to, j, e.what->queue, after);
-  to.number(after + state_parameter, static_cast<int>(e.state));
-  if (j.spec.key.empty()) {
-    to.null(key_parameter).null(key_parameter + 1);
-  } else {
-    to.text(key_parameter, j.spec.key);
-    to.number(key_parameter + 1, line_of(e.what->queue, j.spec.key));
-  }
-  const auto batch = static_cast<std::int64_t>(j.spec.batch);
-  to.number_or_null(key_parameter + 2, batch, batch == 0);
 }
 
 }  // namespace sluice::jobs::detail

@@ -47,7 +47,6 @@ class gated_rows {
     const change* what = nullptr;
     job_state state = job_state::ready;
   };
-  static void bind(statement& to, const entry& e, int after);
 
   gates& rules_;
   count_deltas& counts_;

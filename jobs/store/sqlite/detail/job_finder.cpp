@@ -55,11 +55,35 @@ result<timed_page> job_finder::timed_after(queue_number queue, due_place after, 
     const auto state = static_cast<job_state>(scan_due_.number(2));
     if (scan_due_.number(1) != queue || !waits_for_its_time(state)) continue;
     auto found = get(last.id);
+    if (!found && is_about_one_row(found.error())) continue;
     if (!found) return std::move(found.error());
-    if (!*found) continue;
+    if (!*found || (*found)->is_damaged) continue;
     bytes += weight_of((*found)->spec);
     page.jobs.push_back(std::move(**found));
   }
+}
+
+result<job> job_finder::read(const statement& from, soundness& as) {
+  auto found = read_job(from, names_, on_->path(), as);
+  if (!found && is_about_one_row(found.error())) {
+    damage_->job(found.error().job, "cannot be read: " + found.error().message);
+  }
+  if (!found || !found->is_damaged) return found;
+  const bool is_shown = as == soundness::control;
+  damage_->job(found->id, is_shown ? "is damaged: its data does not match its checksum. It is dead"
+                                   : "is damaged: its row does not match its checksum. It is not "
+                                     "run, and counts as it was");
+  if (is_shown && found->state != job_state::dead) damage_->can_be_marked(found->id);
+  return found;
+}
+
+result<std::optional<job>> job_finder::read_sound(const statement& from) {
+  soundness as = soundness::sound;
+  auto found = read(from, as);
+  if (!found && is_about_one_row(found.error())) return std::optional<job>();
+  if (!found) return std::move(found.error());
+  if (found->is_damaged) return std::optional<job>();
+  return std::optional<job>(std::move(*found));
 }
 
 result<std::optional<job>> job_finder::get(job_id id) {
@@ -67,8 +91,25 @@ result<std::optional<job>> job_finder::get(job_id id) {
   const int rc = get_.number(1, static_cast<std::int64_t>(id)).step();
   if (rc == SQLITE_DONE) return std::optional<job>();
   if (rc != SQLITE_ROW) return on_->failure("reading a job");
-  auto found = read_job(get_, names_, on_->path());
+  soundness as = soundness::sound;
+  auto found = read(get_, as);
   if (!found) return std::move(found.error());
+  if (found->is_damaged) {
+    const unix_time seen = found->ended_at != unix_time{} ? found->ended_at : found->created_at;
+    *found = damaged_view(std::move(*found), seen);
+  }
+  return std::optional<job>(std::move(*found));
+}
+
+result<std::optional<job>> job_finder::get_as_stored(job_id id) {
+  const reset_at_end ended(get_);
+  const int rc = get_.number(1, static_cast<std::int64_t>(id)).step();
+  if (rc == SQLITE_DONE) return std::optional<job>();
+  if (rc != SQLITE_ROW) return on_->failure("reading a job");
+  soundness as = soundness::sound;
+  auto found = read(get_, as);
+  if (!found && !is_about_one_row(found.error())) return std::move(found.error());
+  if (!found || as == soundness::none) return std::optional<job>();
   return std::optional<job>(std::move(*found));
 }
 
@@ -107,6 +148,7 @@ result<job_page> job_finder::list_in_transaction(const job_filter& filter, job_i
     if (filter.state && scan.number(2) != static_cast<std::int64_t>(*filter.state)) continue;
     if (!filter.kind.empty() && scan.view(3) != filter.kind) continue;
     auto found = get(last);
+    if (!found && is_about_one_row(found.error())) continue;
     if (!found) return std::move(found.error());
     if (!*found) continue;  // cannot be: it is one snapshot
     bytes += weight_of((*found)->spec) + ((*found)->result ? (*found)->result->data.size() : 0);

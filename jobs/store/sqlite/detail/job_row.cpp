@@ -6,51 +6,10 @@
 #include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/after_json.hpp"
 #include "jobs/store/sqlite/detail/errors_json.hpp"
+#include "jobs/store/sqlite/detail/history_json.hpp"
 
 namespace sluice::jobs::detail {
 namespace {
-
-// Positions in job_columns, from 0; a parameter's number is one more.
-enum column : int {
-  c_id,
-  c_queue,
-  c_state,
-  c_rank,
-  c_turn,
-  c_due_at,
-  c_created_at,
-  c_kind,
-  c_args,
-  c_ended_at,
-  c_attempts,
-  c_run_at,
-  c_lease_for,
-  c_time_limit,
-  c_keep_for,
-  c_retry_attempts,
-  c_retry_first,
-  c_retry_factor,
-  c_retry_longest,
-  c_retry_jitter,
-  c_unique_key,
-  c_unique_until,
-  c_unique_for,
-  c_metadata,
-  c_errors,
-  c_result,
-  c_key,
-  c_line,
-  c_batch,
-  c_after,
-  c_step,
-  c_webhook,
-  c_blockers,
-  c_has_place,
-  c_progress,
-  c_progress_text
-};
-static_assert(c_progress_text + 1 == job_columns.size() && c_args + 1 == plain_columns &&
-              c_metadata + 1 == lone_columns);
 
 constexpr std::array<std::pair<unique_until, std::string_view>, 3> until_words = {{
     {unique_until::started, "started"},
@@ -72,33 +31,64 @@ unique_until until_from(std::string_view word) {
   return unique_until::done;
 }
 
-// Binds columns to parameters that count on from `after`; what is as by default is NULL.
+// Binds columns to parameters that count on from `after`, and adds them to the checksum; what is as
+// by default is NULL.
 class row_binder {
  public:
   row_binder(statement& to, int after) : to_(to), after_(after) {}
 
-  void number(column at, std::int64_t value, std::int64_t otherwise = 0) {
-    to_.number_or_null(parameter(at), value, value == otherwise);
+  void value(job_column at, std::int64_t value) {
+    sum_.number(at, value, group_of(at));
+    to_.number(parameter(at), value);
   }
-  void time(column at, unix_time t) { number(at, t.ms); }
-  void duration(column at, milliseconds d, milliseconds otherwise) {
+  void null(job_column at) { to_.null(parameter(at)); }
+  void number(job_column at, std::int64_t value, std::int64_t otherwise = 0) {
+    value == otherwise ? null(at) : this->value(at, value);
+  }
+  void time(job_column at, unix_time t) { number(at, t.ms); }
+  void duration(job_column at, milliseconds d, milliseconds otherwise) {
     number(at, d.count(), otherwise.count());
   }
-  void real(column at, double value, double otherwise) {
-    value == otherwise ? to_.null(parameter(at)) : to_.real(parameter(at), value);
+  void real_value(job_column at, double value) {
+    sum_.real(at, value, group_of(at));
+    to_.real(parameter(at), value);
   }
-  void text(column at, std::string_view value) {
-    value.empty() ? to_.null(parameter(at)) : to_.text(parameter(at), value);
+  void real(job_column at, double value, double otherwise) {
+    value == otherwise ? null(at) : real_value(at, value);
   }
-  void content(column at, const std::optional<payload>& p) {
-    p ? bind_payload(to_, parameter(at), *p) : void(to_.null(parameter(at)));
+  void text_value(job_column at, std::string_view value) {
+    add(at, value, false);
+    to_.text(parameter(at), value);
   }
-  int parameter(column at) const { return after_ + at + 1; }
-  statement& to() { return to_; }
+  void text(job_column at, std::string_view value) {
+    value.empty() ? null(at) : text_value(at, value);
+  }
+  void content_value(job_column at, const payload& p) {
+    add(at, p.data, p.type == content_type::bytes);
+    bind_payload(to_, parameter(at), p);
+  }
+  void content(job_column at, const std::optional<payload>& p) {
+    p ? content_value(at, *p) : null(at);
+  }
+  // Columns that are not bound in their place come next, at this parameter.
+  void skip_to(job_column at, int parameter) { after_ = parameter - at - 1; }
+  // The checksum of all that was bound, at the parameter behind the last.
+  void checksum(int parameter) {
+    sum_.number(weighed_bytes, weighed_);
+    to_.number(parameter, sum_.value());
+  }
+  int parameter(job_column at) const { return after_ + at + 1; }
 
  private:
+  void add(job_column at, std::string_view value, bool is_bytes) {
+    sum_.text(at, value, is_bytes, group_of(at));
+    if (is_weighed(at)) weighed_ += static_cast<std::int64_t>(value.size());
+  }
+
   statement& to_;
   int after_;
+  row_checksum sum_;
+  std::int64_t weighed_ = 0;
 };
 
 void bind_retry(row_binder& to, const retry_policy& r) {
@@ -117,13 +107,16 @@ void bind_unique(row_binder& to, const unique_key& u) {
   to.duration(c_unique_for, u.lasts, otherwise.lasts);
 }
 
+void bind_gates(row_binder& to, const job_spec& s, queue_number queue) {
+  to.text(c_key, s.key);
+  s.key.empty() ? to.null(c_line) : to.value(c_line, line_of(queue, s.key));
+  to.number(c_batch, signed_of(s.batch));
+}
+
 // Keys, dependencies, batches, and what a worker says of it.
 void bind_waiting(row_binder& to, const job& j, queue_number queue, std::string& after) {
   const job_spec& s = j.spec;
-  to.text(c_key, s.key);
-  s.key.empty() ? to.to().null(to.parameter(c_line))
-                : to.to().number(to.parameter(c_line), line_of(queue, s.key));
-  to.number(c_batch, signed_of(s.batch));
+  bind_gates(to, s, queue);
   if (!s.after.empty()) after = after_to_json(s.after);
   to.text(c_after, s.after.empty() ? std::string_view() : std::string_view(after));
   to.text(c_step, s.step);
@@ -131,10 +124,11 @@ void bind_waiting(row_binder& to, const job& j, queue_number queue, std::string&
   to.number(c_blockers, j.blockers);
   to.number(c_has_place, j.has_place ? 1 : 0);
   if (j.progress) {
-    to.to().real(to.parameter(c_progress), j.progress->percent);
-    to.to().text(to.parameter(c_progress_text), j.progress->text);
+    to.real_value(c_progress, j.progress->percent);
+    to.text_value(c_progress_text, j.progress->text);
   } else {
-    to.to().null(to.parameter(c_progress)).null(to.parameter(c_progress_text));
+    to.null(c_progress);
+    to.null(c_progress_text);
   }
 }
 
@@ -143,19 +137,19 @@ class row {
  public:
   row(const statement& from, int first) : from_(from), first_(first) {}
 
-  std::int64_t number(column at) const { return from_.number(first_ + at); }
-  std::string string(column at) const { return from_.string(first_ + at); }
-  std::string_view view(column at) const { return from_.view(first_ + at); }
-  bool has(column at) const { return !from_.is_null(first_ + at); }
+  std::int64_t number(job_column at) const { return from_.number(first_ + at); }
+  std::string string(job_column at) const { return from_.string(first_ + at); }
+  std::string_view view(job_column at) const { return from_.view(first_ + at); }
+  bool has(job_column at) const { return !from_.is_null(first_ + at); }
 
-  void time(column at, unix_time& t) const { t.ms = number(at); }  // NULL is zero
-  void duration(column at, milliseconds& d) const {
+  void time(job_column at, unix_time& t) const { t.ms = number(at); }  // NULL is zero
+  void duration(job_column at, milliseconds& d) const {
     if (has(at)) d = milliseconds(number(at));
   }
-  void real(column at, double& d) const {
+  void real(job_column at, double& d) const {
     if (has(at)) d = from_.real(first_ + at);
   }
-  payload content(column at) const {
+  payload content(job_column at) const {
     return {string(at), from_.is_bytes(first_ + at) ? content_type::bytes : content_type::json};
   }
 
@@ -185,8 +179,9 @@ void read_unique(const row& r, unique_key& unique) {
 bool is_untouched(const job& j) {
   static const unique_key unique;
   const job_spec& s = j.spec;
-  return j.errors.empty() && !j.result && s.unique == unique && s.after.empty() && s.step.empty() &&
-         s.webhook.empty() && !j.progress && j.blockers == 0 && !j.has_place;
+  return j.errors.empty() && j.history.empty() && !j.result && s.unique == unique &&
+         s.after.empty() && s.step.empty() && s.webhook.empty() && !j.progress && j.blockers == 0 &&
+         !j.has_place;
 }
 
 bool is_state(std::int64_t number) {
@@ -230,42 +225,67 @@ bool is_lone(const job& j) noexcept {
   return j.spec.key.empty() && j.spec.batch == 0 && is_untouched(j);
 }
 
-void bind_plain(statement& to, const job& j, queue_number queue, int after) {
-  const int at = after + 1;
-  to.number(at + c_id, signed_of(j.id));
-  to.number(at + c_queue, queue);
-  to.number(at + c_state, static_cast<std::int64_t>(j.state));
-  to.number(at + c_rank, -j.spec.priority);
-  to.number(at + c_turn, signed_of(j.turn));
-  to.number_or_null(at + c_due_at, j.due_at.ms, j.due_at == unix_time{});
-  to.number(at + c_created_at, j.created_at.ms);
-  to.text(at + c_kind, j.spec.kind);
-  bind_payload(to, at + c_args, j.spec.args);
+namespace {
+
+void bind_plain_columns(row_binder& to, const job& j, queue_number queue, job_state as) {
+  to.value(c_id, signed_of(j.id));
+  to.value(c_queue, queue);
+  to.value(c_state, static_cast<std::int64_t>(as));
+  to.value(c_rank, -j.spec.priority);
+  to.value(c_turn, signed_of(j.turn));
+  to.time(c_due_at, j.due_at);
+  to.value(c_created_at, j.created_at.ms);
+  to.text_value(c_kind, j.spec.kind);
+  to.content_value(c_args, j.spec.args);
 }
 
-void bind_lone(statement& insert, const job& j, queue_number queue, int after) {
+void bind_lone_columns(row_binder& to, const job& j, queue_number queue) {
   const job_spec& s = j.spec;
-  bind_plain(insert, j, queue, after);
-  row_binder to(insert, after);
+  bind_plain_columns(to, j, queue, j.state);
   to.time(c_ended_at, j.ended_at);
   to.number(c_attempts, j.attempts);
   to.time(c_run_at, s.run_at);
   to.duration(c_lease_for, s.lease_for, milliseconds(0));
   to.duration(c_time_limit, s.time_limit, milliseconds(0));
-  s.keep_for ? insert.number(to.parameter(c_keep_for), s.keep_for->count())
-             : insert.null(to.parameter(c_keep_for));
+  s.keep_for ? to.value(c_keep_for, s.keep_for->count()) : to.null(c_keep_for);
   bind_retry(to, s.retry);
   bind_unique(to, s.unique);
   to.text(c_metadata, s.metadata);
 }
 
-void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after) {
-  bind_lone(insert, j, queue, after);
+}  // namespace
+
+void bind_plain(statement& insert, const job& j, queue_number queue, int after) {
   row_binder to(insert, after);
+  bind_plain_columns(to, j, queue, j.state);
+  to.checksum(after + static_cast<int>(plain_columns) + 1);
+}
+
+void bind_lone(statement& insert, const job& j, queue_number queue, int after) {
+  row_binder to(insert, after);
+  bind_lone_columns(to, j, queue);
+  to.checksum(after + static_cast<int>(lone_columns) + 1);
+}
+
+void bind_gated(statement& insert, const job& j, queue_number queue, job_state as, int after) {
+  row_binder to(insert, after);
+  bind_plain_columns(to, j, queue, as);
+  const int next = after + static_cast<int>(plain_columns) + 1;
+  to.skip_to(c_key, next);
+  bind_gates(to, j.spec, queue);
+  to.checksum(next + static_cast<int>(gated_columns_count));
+}
+
+void bind_job(statement& insert, const job& j, queue_number queue, row_texts& texts, int after) {
+  row_binder to(insert, after);
+  bind_lone_columns(to, j, queue);
   if (!j.errors.empty()) texts.errors = errors_to_json(j.errors);
   to.text(c_errors, j.errors.empty() ? std::string_view() : std::string_view(texts.errors));
   to.content(c_result, j.result);
   bind_waiting(to, j, queue, texts.after);
+  if (!j.history.empty()) texts.history = history_to_json(j.history);
+  to.text(c_history, j.history.empty() ? std::string_view() : std::string_view(texts.history));
+  to.checksum(to.parameter(c_checksum));
 }
 
 void bind_payload(statement& to, int at, const payload& p) {
@@ -281,6 +301,9 @@ error not_as_left(const std::string& path, const char* what, const std::string& 
 
 bool queue_names::prepare(connection& on) {
   on_ = &on;
+  const auto unverified = on.number("SELECT value FROM meta WHERE name = 'unverified_up_to'");
+  if (!unverified) return false;
+  unverified_up_to_ = unsigned_of(*unverified);
   return find_.prepare(on, "SELECT name FROM queues WHERE number = ?1");
 }
 
@@ -308,6 +331,7 @@ bool read_row(const statement& from, int first, job& j) {
   r.time(c_created_at, j.created_at);
   r.time(c_ended_at, j.ended_at);
   if (r.has(c_errors)) j.errors = errors_from_json(r.view(c_errors));
+  if (r.has(c_history)) j.history = history_from_json(r.view(c_history));
   if (r.has(c_result)) j.result = r.content(c_result);
   j.blockers = static_cast<std::uint32_t>(r.number(c_blockers));
   j.has_place = r.number(c_has_place) != 0;
@@ -337,8 +361,8 @@ bool read_row(const statement& from, int first, job& j) {
 }
 
 result<job> read_job(const statement& from, queue_names& names, const std::string& path,
-                     int first) {
-  const row r(from, first);
+                     soundness& as) {
+  const row r(from, 0);
   job j;
   const auto wrong = [&](const std::string& what) {
     return error{error_code::corrupt,
@@ -346,11 +370,13 @@ result<job> read_job(const statement& from, queue_names& names, const std::strin
                      ", which is none: somebody has changed the file",
                  j.id};
   };
-  if (!read_row(from, first, j)) return wrong("state " + std::to_string(r.number(c_state)));
+  as = soundness_of(from, names.unverified_up_to());
+  if (!read_row(from, 0, j)) return wrong("state " + std::to_string(r.number(c_state)));
   auto queue = names.name_of(static_cast<queue_number>(r.number(c_queue)));
   if (!queue) return error{queue.error().code, std::move(queue.error().message), j.id};
   j.spec.queue = *queue;
   if (j.spec.queue.empty()) return wrong("queue " + std::to_string(r.number(c_queue)));
+  j.is_damaged = as == soundness::control || as == soundness::none;
   return j;
 }
 

@@ -17,6 +17,7 @@ class lock_file {
   lock_file& operator=(lock_file&& other) noexcept;
   ~lock_file();
 
+  bool is_held() const noexcept { return fd_ >= 0; }
   // `locked`, naming the process, when somebody has it.
   static result<lock_file> take(const std::string& path, const std::string& for_what);
 

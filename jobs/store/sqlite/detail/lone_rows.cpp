@@ -29,10 +29,10 @@ bool lone_rows::prepare(connection& on) {
   // OR FAIL: the whole transaction is undone after a failure, so that no statement needs to be able
   // to undo its part.
   const auto insert = [](std::size_t columns) {
-    return "INSERT OR FAIL INTO jobs (" + column_list(columns) + ") VALUES ";
+    return "INSERT OR FAIL INTO jobs (" + column_list(columns) + ", checksum) VALUES ";
   };
-  return add_plain_.prepare(on, insert(plain_columns), plain_columns) &&
-         add_lone_.prepare(on, insert(lone_columns), lone_columns) &&
+  return add_plain_.prepare(on, insert(plain_columns), plain_columns + 1) &&
+         add_lone_.prepare(on, insert(lone_columns), lone_columns + 1) &&
          drop_range_.prepare(on, remove + "BETWEEN ?3 AND ?4") &&
          drop_many_.prepare(on, remove + "IN (" + parameter_list(at_once, 2) + ")") &&
          is_there_.prepare(on, "SELECT 1 FROM jobs WHERE +queue = ?1 AND +state = ?2 AND id = ?3");

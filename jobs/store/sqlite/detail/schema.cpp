@@ -179,6 +179,25 @@ CREATE TABLE crons (
 );
 )";
 
+// Checksums, finished attempts, and what a lease needs to outlive its server. No row is written:
+// one without a checksum is unverified until it is written for another reason.
+constexpr const char* tables_of_format_3 = R"(
+ALTER TABLE jobs ADD COLUMN history TEXT;
+ALTER TABLE jobs ADD COLUMN checksum INTEGER;
+ALTER TABLE queues ADD COLUMN checksum INTEGER;
+ALTER TABLE batches ADD COLUMN checksum INTEGER;
+ALTER TABLE logs ADD COLUMN checksum INTEGER;
+ALTER TABLE crons ADD COLUMN job_history TEXT;
+ALTER TABLE crons ADD COLUMN job_checksum INTEGER;
+ALTER TABLE leases ADD COLUMN lasts INTEGER;
+ALTER TABLE leases ADD COLUMN progress REAL;
+ALTER TABLE leases ADD COLUMN progress_text TEXT;
+ALTER TABLE leases ADD COLUMN cancelled INTEGER;
+ALTER TABLE leases ADD COLUMN job_key TEXT;
+ALTER TABLE leases ADD COLUMN checksum INTEGER;
+INSERT INTO meta SELECT 'unverified_up_to', value FROM meta WHERE name = 'ids_up_to';
+)";
+
 // One transaction: a crash leaves the file as it was, or a whole one of this format.
 void_result run_in_transaction(connection& on, const std::string& changes, std::string_view doing) {
   const std::string sql = "BEGIN IMMEDIATE;" + changes +
@@ -192,8 +211,37 @@ void_result run_in_transaction(connection& on, const std::string& changes, std::
 void_result make_tables(connection& on) {
   return run_in_transaction(on,
                             std::string(tables_of_format_1) + tables_of_format_2 +
+                                tables_of_format_3 +
                                 "PRAGMA application_id = " + std::to_string(application_id) + ";",
                             "making its tables");
+}
+
+// The jobs that its queues count: a number without a scan.
+result<std::int64_t> counted_jobs(connection& on, std::int64_t version) {
+  const std::string held = version > 1 ? " + held" : "";
+  const std::string sql =
+      "SELECT coalesce(sum(scheduled + ready + retrying + done + dead + cancelled" + held +
+      "), 0) FROM queues";
+  return on.number(sql.c_str());
+}
+
+void_result upgrade(connection& on, std::int64_t from, const notice_callback& notice) {
+  const auto jobs = counted_jobs(on, from);
+  if (!jobs) return jobs.error();
+  const std::string steps = on.path() + ": format " + std::to_string(from) + " to " +
+                            std::to_string(format_version) + ", " + std::to_string(*jobs) +
+                            " jobs: ";
+  if (notice) notice({false, steps + "the upgrade begins (0 %)"});
+  const std::string changes =
+      (from == 1 ? std::string(tables_of_format_2) : std::string()) + tables_of_format_3;
+  if (auto upgraded = run_in_transaction(on, changes, "upgrading its tables"); !upgraded) {
+    return upgraded;
+  }
+  if (notice) {
+    notice({false, steps + "upgraded (100 %). Older versions cannot open the file; jobs get a "
+                           "checksum when they are next written"});
+  }
+  return done{};
 }
 
 std::uint64_t big_endian(const unsigned char* at, int bytes) {
@@ -204,7 +252,7 @@ std::uint64_t big_endian(const unsigned char* at, int bytes) {
 
 }  // namespace
 
-void_result ensure_schema(connection& on) {
+void_result ensure_schema(connection& on, const notice_callback& notice) {
   const auto id = on.number("PRAGMA application_id");
   if (!id) return id.error();
   const auto version = on.number("PRAGMA user_version");
@@ -224,12 +272,12 @@ void_result ensure_schema(connection& on) {
                                           std::to_string(format_version) +
                                           "): use that version; nothing in it was changed"};
   }
-  if (*version == 1) return run_in_transaction(on, tables_of_format_2, "taking it to this format");
-  if (*version != format_version) {
-    return error{error_code::corrupt, on.path() + " says format " + std::to_string(*version) +
-                                          ", which never was: restore a backup"};
+  if (*version == format_version) return done{};
+  if (*version < 1) {
+    return error{error_code::corrupt, on.path() + " has format " + std::to_string(*version) +
+                                          ", which does not exist: restore a backup"};
   }
-  return done{};
+  return upgrade(on, *version, notice);
 }
 
 result<connection> open_to_look(const std::string& path, std::uint64_t cache_bytes) {

@@ -8,16 +8,17 @@
 #include <string>
 
 #include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/notice.hpp"
 
 namespace sluice::jobs::detail {
 
 inline constexpr std::int32_t application_id = 0x736C7563;  // "sluc", as file(1) shows it
-inline constexpr std::int32_t format_version = 2;
+inline constexpr std::int32_t format_version = 3;
 
-// Makes the tables in an empty file, and takes one of an older format to this one. Refuses one that
+// Makes the tables in an empty file, and upgrades one of an older format. Refuses one that
 // belongs to another program (invalid), was made by a newer version (invalid) or is no database
 // (corrupt), and has changed nothing in it then.
-void_result ensure_schema(connection& on);
+void_result ensure_schema(connection& on, const notice_callback& notice = {});
 
 // A connection that only looks at a store's file, whoever else uses it. Refuses (invalid) what is
 // not there, is no store, or has another format than this one.

@@ -45,13 +45,8 @@ overflow overflow_from(std::string_view word) {
   return queue_options{}.when_full;
 }
 
-std::string queue_column_list() {
-  std::string list;
-  for (const std::string_view column : queue_columns) {
-    if (!list.empty()) list += ", ";
-    list += column;
-  }
-  return list;
+std::string cron_column_list() {
+  return std::string(cron_columns) + ", " + column_list(job_columns.size() - 1, "job_");
 }
 
 queue_options read_options(const statement& from) {
@@ -98,18 +93,33 @@ cron_entry read_cron(const statement& from) {
 
 }  // namespace
 
+std::string queue_column_list() {
+  std::string list;
+  for (const std::string_view column : queue_columns) {
+    if (!list.empty()) list += ", ";
+    list += column;
+  }
+  return list;
+}
+
+std::string damaged_cron() {
+  return is_damaged(cron_column_list(), "job_checksum");
+}
+
 bool settings_rows::prepare(connection& on) {
   std::string updates;
   for (std::size_t i = 1; i < queue_columns.size(); ++i) {
-    if (i > 1) updates += ", ";
-    updates += std::string(queue_columns[i]) + " = ?" + std::to_string(i + 1);
+    updates += std::string(queue_columns[i]) + " = ?" + std::to_string(i + 1) + ", ";
   }
-  return set_queue_.prepare(on, "INSERT INTO queues (" + queue_column_list() + ") VALUES (" +
-                                    parameter_list(queue_columns.size()) +
-                                    ") ON CONFLICT (number) DO UPDATE SET " + updates) &&
+  const std::string of_queue = parameter_list(queue_columns.size());
+  const std::string of_cron = parameter_list(cron_columns_count + job_columns.size() - 1);
+  return set_queue_.prepare(
+             on, "INSERT INTO queues (" + queue_column_list() + ", checksum) VALUES (" + of_queue +
+                     ", " + checksum_of(of_queue) + ") ON CONFLICT (number) DO UPDATE SET " +
+                     updates + "checksum = " + checksum_of(of_queue)) &&
          set_cron_.prepare(on, "INSERT OR REPLACE INTO crons (" + std::string(cron_columns) + ", " +
                                    column_list(job_columns.size(), "job_") + ") VALUES (" +
-                                   parameter_list(cron_columns_count + job_columns.size()) + ")") &&
+                                   of_cron + ", " + checksum_of(of_cron) + ")") &&
          drop_cron_.prepare(on, "DELETE FROM crons WHERE name = ?1");
 }
 
@@ -190,15 +200,23 @@ void_result load_queues(connection& on, std::vector<store::saved_queue>& into) {
   return done{};
 }
 
-void_result load_crons(connection& on, std::vector<cron_entry>& into) {
+void_result load_crons(connection& on, std::vector<cron_entry>& into,
+                       std::vector<std::string>& damaged) {
   statement all;
   constexpr std::string_view doing = "reading its cron entries";
   if (!all.prepare(on, "SELECT " + std::string(cron_columns) + ", " +
-                           column_list(job_columns.size(), "job_") + " FROM crons ORDER BY name")) {
+                           column_list(job_columns.size(), "job_") + ", " + damaged_cron() +
+                           " FROM crons ORDER BY name")) {
     return on.failure(doing);
   }
+  constexpr int at_damaged = cron_columns_count + static_cast<int>(job_columns.size());
   int rc = SQLITE_ROW;
-  while ((rc = all.step()) == SQLITE_ROW) into.push_back(read_cron(all));
+  while ((rc = all.step()) == SQLITE_ROW) {
+    cron_entry& entry = into.emplace_back(read_cron(all));
+    if (all.number(at_damaged) == 0) continue;
+    entry.spec.paused = true;
+    damaged.push_back(entry.spec.name);
+  }
   if (rc != SQLITE_DONE) return on.failure(doing);
   return done{};
 }

@@ -2,6 +2,7 @@
 
 // Queues and cron entries as rows of their tables, there and back: few, and written seldom.
 
+#include <string>
 #include <vector>
 
 #include "jobs/store/sqlite/detail/connection.hpp"
@@ -21,7 +22,14 @@ class settings_rows {
   statement set_queue_, set_cron_, drop_cron_;
 };
 
+// The settings of a queue, of which its checksum is made; and the SQL of whether a cron entry is
+// damaged.
+std::string queue_column_list();
+std::string damaged_cron();
+
 void_result load_queues(connection& on, std::vector<store::saved_queue>& into);
-void_result load_crons(connection& on, std::vector<cron_entry>& into);
+// Entries that are damaged are paused; their names.
+void_result load_crons(connection& on, std::vector<cron_entry>& into,
+                       std::vector<std::string>& damaged);
 
 }  // namespace sluice::jobs::detail

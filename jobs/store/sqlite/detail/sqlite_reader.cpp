@@ -6,8 +6,12 @@
 namespace sluice::jobs::detail {
 
 sqlite_reader::sqlite_reader(std::string path, connection::how how,
-                             std::shared_ptr<shared_mutex> gate)
-    : path_(std::move(path)), how_(std::move(how)), gate_(std::move(gate)) {
+                             std::shared_ptr<shared_mutex> gate,
+                             std::shared_ptr<damage_report> damage)
+    : path_(std::move(path)),
+      how_(std::move(how)),
+      gate_(std::move(gate)),
+      damage_(std::move(damage)) {
   how_.read_only = true;
 }
 
@@ -15,7 +19,7 @@ void_result sqlite_reader::open() {
   if (!it_) {
     auto on = connection::open(path_, how_);
     if (!on) return std::move(on.error());
-    auto made = std::make_unique<opened>(std::move(*on));
+    auto made = std::make_unique<opened>(std::move(*on), damage_);
     if (!made->find.prepare(made->on) || !made->batches.prepare(made->on)) {
       return made->on.failure("preparing to read it");
     }

@@ -18,7 +18,8 @@ namespace sluice::jobs::detail {
 class sqlite_reader final : public store_reader {
  public:
   // `gate` is held while it reads: the log is copied when nobody does.
-  sqlite_reader(std::string path, connection::how how, std::shared_ptr<shared_mutex> gate);
+  sqlite_reader(std::string path, connection::how how, std::shared_ptr<shared_mutex> gate,
+                std::shared_ptr<damage_report> damage);
 
   result<std::optional<job>> get(job_id id) override;
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit) override;
@@ -28,7 +29,8 @@ class sqlite_reader final : public store_reader {
 
  private:
   struct opened {
-    explicit opened(connection c) : on(std::move(c)) {}
+    opened(connection c, std::shared_ptr<damage_report> damage)
+        : on(std::move(c)), find(std::move(damage)) {}
     connection on;
     job_finder find;
     batch_finder batches;
@@ -41,6 +43,7 @@ class sqlite_reader final : public store_reader {
   std::string path_;
   connection::how how_;
   std::shared_ptr<shared_mutex> gate_;
+  std::shared_ptr<damage_report> damage_;
   std::unique_ptr<opened> it_;  // its finders point to its connection
 };
 

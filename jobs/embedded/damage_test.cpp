@@ -1,0 +1,291 @@
+// What an engine on a file does when the file is damaged, deleted or replaced while it is open.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jobs/embedded/open.hpp"
+#include "jobs/store/sqlite/store_check.hpp"
+#include "jobs/store/sqlite/testing/raw_database.hpp"
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/base/testing/temporary_folder.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs::testing::damage_test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+class Damage : public ::testing::Test {
+ protected:
+  void open(const std::string& file) {
+    it.reset();
+    open_options o;
+    o.sync = sync_mode::off;
+    o.file.reserve_file_bytes = 0;
+    o.file.on_notice = [this](const store_notice& n) {
+      notices.with([&](auto& all) { all.push_back(n.text); });
+    };
+    o.engine.time = &time;
+    o.engine.on_health = [this](const health& now) {
+      told.with([&](auto& all) { all.push_back(now); });
+    };
+    it = jobs::open(file, o).value();
+  }
+  engine& e() {
+    if (it == nullptr) open(path);
+    return *it;
+  }
+  result<push_receipt> try_push(job_spec spec = {}) {
+    spec.kind = "k";
+    if (spec.args.data.empty()) spec.args.data = "1";
+    return e().push(std::move(spec)).get();
+  }
+  job_id push(job_spec spec = {}) { return try_push(std::move(spec)).value().id; }
+  result<std::vector<leased_job>> try_lease() { return e().lease({}, deadline::after(0s)).get(); }
+  // The committer has done what was to be done by now.
+  void settle() {
+    for (int i = 0; i < 4; ++i) (void)e().remove(~job_id{0}).get();
+  }
+  void advance(std::chrono::nanoseconds by) {
+    settle();
+    time.advance(by);
+    settle();
+  }
+  void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
+  std::vector<health> told_so_far() {
+    return told.with([](auto& all) { return all; });
+  }
+
+  // After what became of the files was noticed.
+  void expect_refusals(const std::string& part) {
+    EXPECT_FALSE(e().health().takes_pushes);
+    const auto pushed = try_push();
+    ASSERT_FALSE(pushed);
+    EXPECT_EQ(pushed.error().code, error_code::corrupt);
+    EXPECT_NE(pushed.error().message.find(part), std::string::npos) << pushed.error().message;
+    const auto leased = try_lease();
+    ASSERT_FALSE(leased);
+    EXPECT_EQ(leased.error().code, error_code::corrupt);
+    EXPECT_NE(leased.error().message.find(part), std::string::npos);
+    const auto waited = e().lease({}).get();  // without a deadline: it is not left waiting
+    EXPECT_FALSE(waited);
+    for (int i = 0; i < 3; ++i) advance(1s);
+    const auto all = told_so_far();
+    ASSERT_EQ(all.size(), 1U) << "told once, and never that it works again";
+    EXPECT_FALSE(all[0].takes_pushes);
+  }
+
+  sluice::testing::temporary_folder folder;
+  std::string path = folder.file("data/jobs.db");
+  manual_time time;
+  guarded<std::vector<std::string>> notices;
+  guarded<std::vector<health>> told;
+  std::unique_ptr<engine> it;
+
+  Damage() { fs::create_directory(folder.file("data")); }
+};
+
+// ---- files that are not those that were opened
+
+TEST_F(Damage, ADeletedFileIsNoticedWithinASecondAndWhatItHasIsSaved) {
+  const std::vector<job_id> ids = {push(), push(), push()};
+  fs::remove(path);
+  advance(1s);
+  expect_refusals("jobs.db was deleted");
+  EXPECT_NE(e().health().reason.find(path + ".saved"), std::string::npos) << e().health().reason;
+  it.reset();
+  EXPECT_EQ(check_store(path + ".saved").value().problems, std::vector<std::string>{});
+  open(path + ".saved");
+  EXPECT_EQ(try_lease().value().at(0).it->id, ids[0]);
+  for (const job_id id : ids) EXPECT_TRUE(e().get(id).get());
+}
+
+TEST_F(Damage, ADeletedFolderIsNoticedAndMadeAgainForWhatIsSaved) {
+  const job_id id = push();
+  fs::remove_all(fs::path(path).parent_path());
+  advance(1s);
+  expect_refusals("was deleted");
+  open(path + ".saved");
+  EXPECT_TRUE(e().get(id).get());
+}
+
+TEST_F(Damage, AReplacedFileIsNoticedAndTheOtherIsLeftAlone) {
+  push();
+  const std::string copy = folder.file("copy.db");
+  fs::copy_file(path, copy);
+  fs::rename(copy, path);
+  std::ifstream in(path, std::ios::binary);
+  const std::string before{std::istreambuf_iterator<char>(in), {}};
+  advance(1s);
+  expect_refusals("jobs.db was replaced");
+  it.reset();
+  std::ifstream again(path, std::ios::binary);
+  EXPECT_EQ(before, std::string(std::istreambuf_iterator<char>(again), {}));
+}
+
+TEST_F(Damage, ALogThatWasCutIsNoticed) {
+  push();
+  fs::resize_file(path + "-wal", 0);
+  advance(1s);
+  expect_refusals("jobs.db-wal was cut short");
+}
+
+TEST_F(Damage, ADeletedLogIsNoticed) {
+  const job_id id = push();
+  fs::remove(path + "-wal");
+  advance(1s);
+  expect_refusals("jobs.db-wal was deleted");
+  open(path + ".saved");
+  EXPECT_TRUE(e().get(id).get());
+}
+
+TEST_F(Damage, ADeletedLockIsNoticedBeforeASecondServerDoesHarm) {
+  push();
+  fs::remove(path + ".lock");
+  advance(1s);
+  expect_refusals("jobs.db.lock was deleted");
+}
+
+TEST_F(Damage, WhatAWorkerSaysAfterThatIsRefused) {
+  push();
+  const leased_job l = try_lease().value().at(0);
+  fs::remove(path);
+  advance(1s);
+  EXPECT_EQ(e().ack(l.ref()).get().error().code, error_code::corrupt);
+}
+
+TEST_F(Damage, FilesThatAreAsTheyWereAreNotReported) {
+  for (int i = 0; i < 100; ++i) {
+    push();
+    advance(500ms);
+  }
+  EXPECT_TRUE(e().health().takes_pushes);
+  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_TRUE(notices.with([](auto& all) { return all.empty(); }));
+}
+
+// ---- a damaged file
+
+TEST_F(Damage, ACorruptPageIsFoundOnceAndNothingWorksAgainByItself) {
+  for (int i = 0; i < 200; ++i) {
+    push({.args = {"\"" + std::string(1000, 'x') + "\"", content_type::json}});
+  }
+  it.reset();
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto pages = static_cast<int>(fs::file_size(path) / 4096);
+    for (int page = 1; page < pages; ++page) {  // all but the first, which has the tables
+      file.seekp(page * 4096);
+      file.write("\0\0\0\0\0\0\0\0\0\0\0\0", 12);
+    }
+  }
+  auto opened = jobs::open(path);
+  if (opened) {
+    it = *std::move(opened);
+    (void)try_push();
+    settle();
+    EXPECT_FALSE(e().health().takes_pushes);
+    EXPECT_EQ(e().health().code, error_code::corrupt);
+  } else {
+    EXPECT_EQ(opened.error().code, error_code::corrupt);
+    EXPECT_NE(opened.error().message.find("sluice check"), std::string::npos);
+  }
+}
+
+TEST_F(Damage, ADamagedJobIsDeadWithAReasonAndSpoilsNoOther) {
+  const job_id first = push({.args = {"1", content_type::json}});
+  const job_id bad = push({.args = {"2", content_type::json}, .metadata = "{}"});
+  const job_id last = push({.args = {"3", content_type::json}});
+  it.reset();
+  sql("UPDATE jobs SET args = '{', metadata = '{]' WHERE id = " + std::to_string(bad));
+  open(path);
+  EXPECT_EQ(try_lease().value().at(0).it->id, first);
+  EXPECT_EQ(try_lease().value().at(0).it->id, last);
+  EXPECT_FALSE(try_lease());
+  settle();
+  const job found = e().get(bad).get().value();
+  EXPECT_EQ(found.state, job_state::dead);
+  ASSERT_FALSE(found.errors.empty());
+  EXPECT_EQ(found.errors.back().type, damaged_error_type);
+  EXPECT_EQ(e().list({}).get().value().jobs.size(), 3U);
+  EXPECT_EQ(e().queue("default").value().counts.dead, 1U) << "it is stored as dead";
+  EXPECT_TRUE(e().health().takes_pushes);
+  EXPECT_EQ(e().retry(bad).get().error().code, error_code::wrong_state);
+  EXPECT_EQ(e().lease_job(bad).get().error().code, error_code::wrong_state);
+  EXPECT_EQ(e().kick("default", 10).get().value().count, 0U);
+  EXPECT_TRUE(e().remove(bad).get());
+  EXPECT_EQ(e().queue("default").value().counts.dead, 0U);
+  EXPECT_EQ(notices.with([](auto& all) { return all.size(); }), 1U);
+}
+
+TEST_F(Damage, ADamagedJobLetsTheNextOfItsKeyRunAndEndsItsBatch) {
+  batch_spec spec;
+  spec.jobs.resize(2);
+  for (job_spec& s : spec.jobs) {
+    s.kind = "k";
+    s.args.data = "1";
+    s.key = "one";
+  }
+  const batch_receipt pushed = e().push_batch(spec).get().value();
+  it.reset();
+  sql("UPDATE jobs SET args = '7' WHERE id = " + std::to_string(pushed.jobs.at(0)));
+  open(path);
+  EXPECT_FALSE(try_lease());  // it is found, and marked
+  settle();
+  const leased_job next = try_lease().value().at(0);
+  EXPECT_EQ(next.it->id, pushed.jobs.at(1));
+  EXPECT_TRUE(e().ack(next.ref()).get());
+  EXPECT_EQ(e().get_batch(pushed.id).get().value().failed, 1U);
+  EXPECT_TRUE(e().get_batch(pushed.id).get().value().has_ended());
+}
+
+TEST_F(Damage, ADamagedJobThatIsHeldIsNotHandedOutWhenItsTurnComes) {
+  const job_id first = push({.key = "one"});
+  const job_id held = push({.key = "one"});
+  const job_id last = push({.key = "one"});
+  const leased_job l = try_lease().value().at(0);
+  EXPECT_EQ(l.it->id, first);
+  sql("UPDATE jobs SET args = '7' WHERE id = " + std::to_string(held));
+  EXPECT_TRUE(e().ack(l.ref()).get());
+  settle();
+  EXPECT_EQ(e().get(held).get().value().state, job_state::dead);
+  EXPECT_EQ(try_lease().value().at(0).it->id, last);
+}
+
+TEST_F(Damage, AJobThatAWorkerHasEndsAsTheWorkerSays) {
+  const job_id id = push({.keep_for = 1h});
+  const leased_job l = try_lease().value().at(0);
+  sql("UPDATE jobs SET args = '7'");
+  EXPECT_EQ(e().cancel(id).get().error().code, error_code::wrong_state);
+  settle();
+  EXPECT_TRUE(e().ack(l.ref()).get());
+}
+
+TEST_F(Damage, AttemptsAreKeptWithTheirTimesAndWorkers) {
+  const job_id id = push({.retry = {.attempts_max = 3}, .keep_for = 1h});
+  const leased_job l = e().lease({.worker = "w1"}, deadline::after(0s)).get().value().at(0);
+  const unix_time began = time.now();
+  advance(2s);
+  ASSERT_TRUE(e().fail(l.ref(), {.retry_in = 1ms}).get());
+  advance(1s);
+  const leased_job again = e().lease({.worker = "w2"}, deadline::after(0s)).get().value().at(0);
+  ASSERT_TRUE(e().ack(again.ref()).get());
+  open(path);
+  const auto history = e().get(id).get().value().history;
+  ASSERT_EQ(history.size(), 2U);
+  EXPECT_EQ(history[0], (attempt_record{1, began, began + 2s, "w1", attempt_outcome::failed}));
+  EXPECT_EQ(history[1].worker, "w2");
+  EXPECT_EQ(history[1].outcome, attempt_outcome::done);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing::damage_test

@@ -1,0 +1,31 @@
+#include "jobs/store/sqlite/detail/damage_report.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace sluice::jobs::detail {
+
+void damage_report::job(job_id id, const std::string& what) {
+  bool is_last = false;
+  {
+    const std::lock_guard hold(mutex_);
+    if (reported_.size() >= reported_max || !reported_.insert(id).second) return;
+    is_last = reported_.size() == reported_max;
+  }
+  notify(true, "job " + std::to_string(id) + " " + what +
+                   "; run 'sluice check', and see docs/reference/store.md#damage");
+  if (is_last) notify(true, "further damaged jobs are not reported");
+}
+
+void damage_report::can_be_marked(job_id id) {
+  const std::lock_guard hold(mutex_);
+  if (damaged_.size() >= reported_max || std::ranges::find(damaged_, id) != damaged_.end()) return;
+  damaged_.push_back(id);
+}
+
+std::vector<job_id> damage_report::take() {
+  const std::lock_guard hold(mutex_);
+  return std::exchange(damaged_, {});
+}
+
+}  // namespace sluice::jobs::detail

@@ -1,0 +1,64 @@
+#include "jobs/store/sqlite/detail/store_watch.hpp"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "jobs/store/sqlite/detail/log_format.hpp"
+
+namespace sluice::jobs::detail {
+
+void store_watch::begin(connection& db, bool has_lock) {
+  const auto page_bytes = db.number("PRAGMA page_size");
+  page_bytes_ = page_bytes ? unsigned_of(*page_bytes) : 0;
+  for (const char* const suffix : {"", "-wal", "-shm"}) files_.add(db.path() + suffix);
+  if (has_lock) files_.add(db.path() + ".lock");
+  (void)files_.find_loss({db.path(), 0});
+}
+
+void_result store_watch::check(connection& db, int log_pages) {
+  if (lost_) return done{};
+  const std::string log = db.path() + "-wal";
+  const std::uint64_t log_bytes = log_pages == 0
+                                      ? 0
+                                      : log_head_bytes + static_cast<std::uint64_t>(log_pages) *
+                                                             (frame_head_bytes + page_bytes_);
+  const auto loss = files_.find_loss({log, log_bytes});
+  if (!loss) return done{};
+  // Closing it would copy the log into the file and remove it: by its name, which may be another
+  // file's by now.
+  sqlite3_db_config(db.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  lost_ = error{error_code::corrupt,
+                *loss + " while the server had it open: nothing is taken or handed out any more. " +
+                    save_open_database(db) + ". Stop the server before anything else"};
+  return *lost_;
+}
+
+// A copy beside the database. What became of it, as a sentence without its period.
+std::string store_watch::save_open_database(connection& db) {
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::path(db.path()).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, failed);
+  std::string to = db.path() + ".saved";
+  for (int n = 2; std::filesystem::exists(to, failed); ++n) {
+    to = db.path() + ".saved" + std::to_string(n);
+  }
+  const auto not_saved = [&](const std::string& why) {
+    std::filesystem::remove(to, failed);
+    return "What is stored could not be saved (" + why + "): restore a backup";
+  };
+  auto copy = connection::open(to, {});
+  if (!copy) return not_saved(copy.error().message);
+  sqlite3_backup* const pages = sqlite3_backup_init(copy->handle(), "main", db.handle(), "main");
+  if (pages == nullptr) return not_saved(sqlite3_errmsg(copy->handle()));
+  const int rc = sqlite3_backup_step(pages, -1);
+  sqlite3_backup_finish(pages);
+  if (rc != SQLITE_DONE) return not_saved(sqlite3_errstr(rc));
+  statement check;
+  const bool is_sound = check.prepare(*copy, "PRAGMA quick_check(1)") &&
+                        check.step() == SQLITE_ROW && check.view(0) == "ok";
+  if (!is_sound) return not_saved("the copy is damaged");
+  return "What is stored was saved as " + to + ", to be used in the place of " + db.path();
+}
+
+}  // namespace sluice::jobs::detail
