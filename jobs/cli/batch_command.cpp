@@ -104,7 +104,7 @@ exit_code create(client& server, const batch_arguments& what, const console& to)
   const auto text =
       what.file == "-" ? to.read_all(file_bytes_max) : read_file(what.file, file_bytes_max);
   if (!text) return to.complain(text.error());
-  auto spec = json::read<batch_spec>(*text, {.now = real_time().now()});
+  auto spec = json::read<batch_spec>(*text, {.now = real_time().after(milliseconds(0))});
   if (!spec) {
     return to.complain(exit_code_for(spec.error().code), what.file + ": " + spec.error().message);
   }

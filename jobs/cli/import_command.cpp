@@ -81,7 +81,8 @@ class importer {
 
   void take(std::string text) {
     if (text.find_first_not_of(" \t") == std::string::npos) return;
-    auto spec = json::read<job_spec>(text, {.now = real_time().now(), .line = number_});
+    auto spec =
+        json::read<job_spec>(text, {.now = real_time().after(milliseconds(0)), .line = number_});
     if (spec && !what_.queue.empty()) spec->queue = what_.queue;
     if (spec) {
       if (const auto valid = validate(*spec); !valid) spec = valid.error();

@@ -26,7 +26,7 @@ exit_code push_one(client& server, const push_arguments& what, const console& to
   if (!args) return to.complain(args.error());
   job_spec spec = what.spec;
   spec.args = std::move(*args);
-  if (what.delay) spec.run_at = real_time().now() + *what.delay;
+  if (what.delay) spec.run_at = real_time().after(*what.delay);
   if (const auto is_json = check_metadata(spec.metadata); !is_json) {
     return to.complain(is_json.error());
   }
@@ -78,7 +78,8 @@ class line_pusher {
   // False: there is no use in going on.
   bool take(const std::string& line) {
     if (line.find_first_not_of(" \t") == std::string::npos) return true;
-    auto spec = json::read<job_spec>(line, {.now = real_time().now(), .line = number_});
+    auto spec =
+        json::read<job_spec>(line, {.now = real_time().after(milliseconds(0)), .line = number_});
     if (!spec) {
       refuse(number_, spec.error());
       if (what_.mode == bulk::each) return true;

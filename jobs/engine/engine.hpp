@@ -117,8 +117,9 @@ class engine {
   future<result<std::vector<leased_job>>> lease(lease_request what, wait_limits limits = {});
   // This job, whichever queue it is in: ready, scheduled, retrying or dead (its attempts are then
   // counted from zero again). Neither a pause nor a rate keeps it back. not_found; wrong_state: it
-  // runs, is held, or has ended otherwise; overloaded: as many run as may. One that was not ready,
-  // and of whose key another has the turn, is held from then on, as after `retry`: wrong_state.
+  // runs, is held, or has ended otherwise; overloaded: running_max, the queue's concurrency or the
+  // leases of cancelled jobs of its key allow no further lease. A job that was not ready, and of
+  // whose key another has the turn, is held from then on, as after `retry`: wrong_state.
   future<result<leased_job>> lease_job(job_id id, std::string worker = {},
                                        milliseconds lease_for = milliseconds(0));
   result<extension> extend(lease_ref lease, milliseconds by = milliseconds(0),
@@ -139,8 +140,9 @@ class engine {
   future<result<job>> get(job_id id);
   future<result<job>> wait(job_id id, wait_limits limits = {});  // until it has ended
   future<result<job_page>> list(list_request what);
-  // Running: its worker hears of it at its next extend, and its end is `cancelled` whatever the
-  // worker then says. Ended already: wrong_state.
+  // A running job is cancelled at once; its worker learns it from the next extend, and its ack or
+  // fail changes nothing any more. Until the lease ends, it counts for the limits of the queue and
+  // of the key. Ended already: wrong_state.
   future<result<job>> cancel(job_id id);
   // Ends a job that nobody has taken: it is dead, with `why` as its last error, and no attempt is
   // counted. No limit or pause of its queue keeps it back, and it is kept as the dead of its queue

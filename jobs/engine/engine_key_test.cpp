@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <vector>
 
 #include "jobs/engine/testing/engine_words.hpp"
 
@@ -135,6 +137,167 @@ TEST_F(EngineKey, CancellingTheRunningOneLetsTheNextGo) {
   ASSERT_TRUE(e().cancel(a).get());
   EXPECT_EQ(state(b), job_state::ready);
   ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, ACancelledJobHoldsItsKeyUntilItsLeaseEnds) {
+  using end_of_lease = std::function<void(const leased_job&)>;
+  const std::vector<end_of_lease> ways = {
+      [&](const leased_job& l) { ASSERT_TRUE(ack(l)); },
+      [&](const leased_job& l) { ASSERT_TRUE(fail(l)); },
+      [&](const leased_job& l) { ASSERT_TRUE(e().release(l.ref()).get()); },
+      [&](const leased_job& l) { ASSERT_TRUE(e().release(l.ref(), {.delay = 5s}).get()); },
+      [&](const leased_job&) { advance(60s); },  // the lease ends
+  };
+  for (const milliseconds keep : {0ms, 1'000'000ms}) {
+    for (const end_of_lease& way : ways) {
+      const job_id a = push_key("k", {.keep_for = keep});
+      const job_id b = push_key("k");
+      const leased_job l = take_this(a);
+      ASSERT_TRUE(e().cancel(a).get());
+      EXPECT_TRUE(is_empty());
+      EXPECT_TRUE(e().extend(l.ref())->cancelled);
+      EXPECT_TRUE(is_empty());
+      way(l);
+      EXPECT_EQ(drain(), ids{b});
+    }
+  }
+}
+
+TEST_F(EngineKey, AWaitingLeaseGetsTheNextJobWhenTheCancelledOnesLeaseEnds) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  auto waits = e().lease({});
+  ASSERT_TRUE(e().cancel(a).get());
+  settle();
+  EXPECT_FALSE(waits.is_ready());
+  ASSERT_TRUE(ack(l));
+  const auto got = waits.get();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(ids_of(*got), ids{b});
+}
+
+TEST_F(EngineKey, OtherJobsRunWhileACancelledJobHoldsItsKey) {
+  options.window_jobs_max = 2;
+  const job_id a = push_key("k");
+  const job_id b = push_key("k", {.priority = 5});
+  ids others;
+  for (int i = 0; i < 6; ++i) others.push_back(push_key(i % 2 == 0 ? "" : std::to_string(i)));
+  const leased_job l = take_this(a);
+  ASSERT_TRUE(e().cancel(a).get());
+  EXPECT_EQ(drain(), others);
+  const job_id later = push_key("other");
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), (ids{b, later}));
+}
+
+TEST_F(EngineKey, ACancelledJobTakesOneOfTheSlotsOfItsKey) {
+  configure({.key_concurrency = 2});
+  ids all;
+  for (int i = 0; i < 4; ++i) all.push_back(push_key("k"));
+  const auto first = lease(10);
+  ASSERT_EQ(ids_of(first), (ids{all[0], all[1]}));
+  ASSERT_TRUE(e().cancel(all[0]).get());
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(first[1]));
+  const leased_job third = take_this(all[2]);
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(first[0]));
+  const leased_job fourth = take_this(all[3]);
+  ASSERT_TRUE(ack(third));
+  ASSERT_TRUE(ack(fourth));
+}
+
+TEST_F(EngineKey, AJobWhoseKeyACancelledOneHoldsIsNeitherLeasedByIdNorPeeked) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  ASSERT_TRUE(e().cancel(a).get());
+  EXPECT_EQ(code_of(e().lease_job(b).get()), error_code::overloaded);
+  EXPECT_EQ(code_of(e().peek("default", job_state::ready).get()), error_code::not_found);
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(e().peek("default", job_state::ready).get()->id, b);
+  ASSERT_TRUE(ack(e().lease_job(b).get().value()));
+}
+
+TEST_F(EngineKey, TheNextJobCanBeCancelledRemovedAndKilledWhileItsKeyIsHeld) {
+  const job_id a = push_key("k");
+  ids next;
+  for (int i = 0; i < 4; ++i) next.push_back(push_key("k"));
+  const leased_job l = take_this(a);
+  ASSERT_TRUE(e().cancel(a).get());
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(e().cancel(next[0]).get());
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(e().remove(next[1]).get());
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(e().kill(next[2], {}).get());
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{next[3]});
+}
+
+TEST_F(EngineKey, APurgeLeavesTheKeyOfACancelledJobTaken) {
+  const job_id a = push_key("k");
+  push_key("k");
+  const leased_job l = take_this(a);
+  ASSERT_TRUE(e().cancel(a).get());
+  EXPECT_EQ(code_of(e().remove(a).get()), error_code::wrong_state);
+  EXPECT_EQ(e().purge("default").get().value(), 1U);
+  const job_id c = push_key("k");
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{c});
+}
+
+TEST_F(EngineKey, ACancelThatIsNotStoredHoldsNothing) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const leased_job l = take_this(a);
+  drive.fails(error_code::io_error);
+  EXPECT_FALSE(e().cancel(a).get());
+  drive.works();
+  advance(1s);
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+// The end of a lease starts other jobs: the cancels of the same commit must count by then.
+TEST_F(EngineKey, ALeaseEndsInTheCommitThatCancelsAnotherJob) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  const job_id other = push_key("other");
+  const job_id other_next = push_key("other");
+  const leased_job held = take_this(a);
+  const leased_job ending = take_this(other);
+  auto waits = e().lease({.max = 2});
+  settle();
+  drive.hold();
+  auto first = e().cancel(other);
+  drive.await_held();
+  auto acked = e().ack(ending.ref());  // waits for the cancel, and so is in the next commit
+  auto second = e().cancel(a);
+  drive.let_go();
+  EXPECT_TRUE(first.get());
+  EXPECT_TRUE(second.get());
+  EXPECT_TRUE(acked.get());
+  const auto got = waits.get();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(ids_of(*got), ids{other_next});
+  EXPECT_TRUE(is_empty());
+  ASSERT_TRUE(ack(held));
+  ASSERT_TRUE(ack(got->front()));
+  EXPECT_EQ(drain(), ids{b});
+}
+
+TEST_F(EngineKey, AfterACrashTheKeyOfACancelledJobIsFree) {
+  const job_id a = push_key("k");
+  const job_id b = push_key("k");
+  (void)take_this(a);
+  ASSERT_TRUE(e().cancel(a).get());
+  EXPECT_TRUE(is_empty());
+  crash();
   EXPECT_EQ(drain(), ids{b});
 }
 

@@ -45,7 +45,7 @@ TEST_F(EngineLeaseJob, TakesOneThatIsOnDiskOnly) {
 }
 
 TEST_F(EngineLeaseJob, TakesOneThatIsScheduledOrRetrying) {
-  const job_id later = push({.run_at = time.now() + 1h});
+  const job_id later = push({.run_at = time.now() + 1h, .lease_for = 3h});
   const auto leased = lease_job(later);
   ASSERT_TRUE(leased);
   EXPECT_EQ(leased->it->state, job_state::ready);

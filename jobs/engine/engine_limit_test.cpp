@@ -77,6 +77,7 @@ TEST_F(EngineLimit, WithoutABurstATenthOfASecondIsAllowed) {
 }
 
 TEST_F(EngineLimit, ATinyRateIsARateToo) {
+  configure({.lease_for = 24h * 365});  // their leases do not end in this test
   push_many(3);
   configure({.rate = 1e-300, .rate_burst = 1});
   EXPECT_EQ(start_all(), 1U);
@@ -174,13 +175,48 @@ TEST_F(EngineLimit, ConcurrencyIsFreedByEveryEnd) {
   };
   next_after([&] { EXPECT_TRUE(ack(running[0])); });
   next_after([&] { EXPECT_TRUE(fail(running[1])); });
-  next_after([&] { EXPECT_TRUE(e().cancel(running[2].it->id).get()); });
+  next_after([&] {  // a cancel alone frees nothing: its worker may still be busy
+    EXPECT_TRUE(e().cancel(running[2].it->id).get());
+    settle();
+    EXPECT_FALSE(waits.is_ready());
+    EXPECT_TRUE(ack(running[2]));
+  });
   next_after([&] { EXPECT_TRUE(e().release(running[3].ref(), {.delay = 1h}).get()); });
   next_after([&] { EXPECT_TRUE(e().release(running[4].ref()).get()); });
   EXPECT_EQ(e().queue("default")->counts.running, 2U);
   settle();
   time.advance(10s);  // both leases run out: one for the call that waits
   EXPECT_TRUE(waits.get());
+  EXPECT_EQ(start_all(), 1U);
+}
+
+TEST_F(EngineLimit, ACancelledJobCountsUntilItsLeaseEnds) {
+  configure({.lease_for = 10s, .concurrency = 2});
+  push_many(6);
+  const auto running = lease(10);
+  ASSERT_EQ(running.size(), 2U);
+  for (const leased_job& l : running) ASSERT_TRUE(e().cancel(l.it->id).get());
+  EXPECT_EQ(e().queue("default")->counts.running, 0U);
+  EXPECT_EQ(start_all(), 0U);
+  const job_id next = push();
+  EXPECT_EQ(code_of(e().lease_job(next).get()), error_code::overloaded);
+  EXPECT_TRUE(e().extend(running[0].ref(), 20s)->cancelled);
+  ASSERT_TRUE(ack(running[1]));
+  EXPECT_EQ(start_all(), 1U);
+  advance(10s);  // the lease of the job just started ends
+  EXPECT_EQ(start_all(), 1U);
+  advance(10s);  // and so do both of the others
+  EXPECT_EQ(start_all(), 2U);
+}
+
+TEST_F(EngineLimit, ACancelGivesNoStartBackToARate) {
+  configure({.rate = 1, .rate_burst = 1});
+  push_many(3);
+  const leased_job l = take();
+  ASSERT_TRUE(e().cancel(l.it->id).get());
+  ASSERT_TRUE(ack(l));
+  EXPECT_EQ(start_all(), 0U);
+  advance(1s);
   EXPECT_EQ(start_all(), 1U);
 }
 

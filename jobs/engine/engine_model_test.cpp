@@ -1,5 +1,7 @@
 // The engine against a model that is too simple to be wrong: random calls, one after the other, on
-// windows of a few jobs; after every call both must say the same.
+// windows of a few jobs; after every call both must have the same state. Whenever a lease begins,
+// the leases of its queue and of its key are within their limits, however other jobs and leases
+// end.
 //
 // SLUICE_SEED=n runs one seed, SLUICE_LONG=1 runs more of them.
 
@@ -10,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "jobs/engine/testing/engine_model.hpp"
 #include "jobs/engine/testing/engine_words.hpp"
 #include "sluice/base/random.hpp"
 #include "sluice/base/testing/effort.hpp"
@@ -17,169 +20,6 @@
 
 namespace sluice::jobs::testing::engine_model_test {
 namespace {
-
-struct model_job {
-  std::string queue;
-  std::int64_t priority = 0;
-  std::uint64_t arrival = 0;  // its place among the ready ones of its priority
-  job_state state = job_state::ready;
-  std::uint32_t attempts = 0;
-  std::size_t errors = 0;
-  unix_time due{};
-  unique_key unique;
-  milliseconds keep{0};
-  milliseconds lease_for{0};
-  std::uint32_t attempts_max = 3;
-  std::optional<payload> result;
-};
-
-struct model_lease {
-  std::uint64_t key = 0;
-  unix_time until{};
-  milliseconds lasts{0};
-  bool is_cancelled = false;
-};
-
-struct model_queue {
-  std::uint64_t capacity = 1000;
-  overflow when_full = overflow::reject;
-  bool paused = false;
-};
-
-struct held_key {
-  job_id holder = 0;
-  std::optional<unix_time> expires;
-};
-
-// Every duration is of whole seconds, and time moves by one second at a time: so whatever happens,
-// happens on a tick, and both agree on when.
-class model {
- public:
-  std::map<job_id, model_job> jobs;
-  std::map<job_id, model_lease> leases;
-  std::map<std::string, model_queue> queues;
-  std::map<std::pair<std::string, std::string>, held_key> keys;
-  unix_time now{};
-  std::uint64_t arrivals = 0;
-
-  bool is_leased(job_id id) const {
-    const auto at = leases.find(id);
-    return at != leases.end() && !at->second.is_cancelled;
-  }
-  std::uint64_t unfinished(const std::string& queue) const {
-    return static_cast<std::uint64_t>(std::ranges::count_if(jobs, [&](const auto& one) {
-      return one.second.queue == queue && !has_ended(one.second.state);
-    }));
-  }
-  // The ready ones that nobody has, in order.
-  ids ready(const std::string& queue) const {
-    std::vector<std::pair<std::pair<std::int64_t, std::uint64_t>, job_id>> order;
-    for (const auto& [id, j] : jobs) {
-      if (j.queue != queue || j.state != job_state::ready || is_leased(id)) continue;
-      order.push_back({{-j.priority, j.arrival}, id});
-    }
-    std::ranges::sort(order);
-    ids all;
-    for (const auto& [place, id] : order) all.push_back(id);
-    return all;
-  }
-  // Those that `kick` takes, in order.
-  ids buried(const std::string& queue, bool dead) const {
-    std::vector<std::pair<unix_time, job_id>> order;
-    for (const auto& [id, j] : jobs) {
-      const bool fits = dead ? j.state == job_state::dead
-                             : j.state == job_state::scheduled || j.state == job_state::retrying;
-      if (j.queue == queue && fits) order.emplace_back(dead ? unix_time{} : j.due, id);
-    }
-    std::ranges::sort(order);
-    ids all;
-    for (const auto& [due, id] : order) all.push_back(id);
-    return all;
-  }
-  std::optional<job_id> victim_of(const std::string& queue, overflow word) const {
-    const ids order = ready(queue);
-    if (order.empty()) return std::nullopt;
-    const std::int64_t least = jobs.at(order.back()).priority;
-    if (word == overflow::latest) return order.back();
-    return *std::ranges::find_if(order, [&](job_id id) { return jobs.at(id).priority == least; });
-  }
-  job_id holder_of(const std::string& queue, const unique_key& u) const {
-    if (u.key.empty()) return 0;
-    const auto at = keys.find({queue, u.key});
-    if (at == keys.end() || (at->second.expires && *at->second.expires <= now)) return 0;
-    return at->second.holder;
-  }
-  void take_key(job_id id, const model_job& j) {
-    if (j.unique.key.empty()) return;
-    held_key& k = keys[{j.queue, j.unique.key}];
-    k = {id, std::nullopt};
-    if (j.unique.lasts > 0ms) k.expires = now + j.unique.lasts;
-  }
-  void free_key(job_id id, const model_job& j) {
-    if (j.unique.until == unique_until::elapsed) return;
-    const auto at = keys.find({j.queue, j.unique.key});
-    if (at != keys.end() && at->second.holder == id) keys.erase(at);
-  }
-  void forget(job_id id) {
-    free_key(id, jobs.at(id));
-    jobs.erase(id);
-  }
-  void end(job_id id, job_state how, milliseconds keep) {
-    model_job& j = jobs.at(id);
-    free_key(id, j);
-    if (keep == 0ms) {
-      jobs.erase(id);
-      return;
-    }
-    j.state = how;
-    j.due = now + keep;
-  }
-  void arrive(model_job& j) {
-    j.state = job_state::ready;
-    j.arrival = ++arrivals;
-    j.due = {};
-  }
-  void fail(job_id id, bool for_good, milliseconds pause) {
-    leases.erase(id);
-    model_job& j = jobs.at(id);
-    ++j.attempts;
-    j.errors = std::min<std::size_t>(j.errors + 1, limits::errors_max);
-    if (for_good || j.attempts >= j.attempts_max) return end(id, job_state::dead, j.keep);
-    j.state = job_state::retrying;
-    j.due = now + pause;
-  }
-  // What is due by now, the earliest first.
-  void pass_time() {
-    std::vector<std::pair<unix_time, job_id>> due;
-    for (const auto& [id, j] : jobs) {
-      if (j.due != unix_time{} && j.due <= now) due.emplace_back(j.due, id);
-    }
-    std::ranges::sort(due);
-    for (const auto& [when, id] : due) {
-      if (has_ended(jobs.at(id).state)) {
-        jobs.erase(id);
-      } else {
-        arrive(jobs.at(id));
-      }
-    }
-  }
-  void tick() {
-    now = now + 1s;
-    pass_time();
-    ids late;
-    for (const auto& [id, l] : leases) {
-      if (l.until <= now) late.push_back(id);
-    }
-    for (const job_id id : late) {
-      if (leases.at(id).is_cancelled) {
-        leases.erase(id);
-      } else {
-        fail(id, false, 2s);
-      }
-    }
-    pass_time();
-  }
-};
 
 class EngineModel : public engine_words {
  protected:
@@ -195,8 +35,13 @@ class EngineModel : public engine_words {
     it.reset();
     open();
     for (const char* const q : {"a", "b"}) {
-      ASSERT_TRUE(e().configure(q, {.keep_done = 0ms}).get());
-      m.queues[q];
+      model_queue& mine = m.queues[q];
+      mine.key_concurrency = 1 + static_cast<std::uint32_t>(roll(2));
+      queue_patch patch;
+      patch.keep_done = 0ms;
+      patch.keep_dead = keep_killed;
+      patch.key_concurrency = mine.key_concurrency;
+      ASSERT_TRUE(e().configure(q, patch).get());
     }
     for (int i = 0; i < steps && !HasFatalFailure() && !HasNonfatalFailure(); ++i) {
       step();
@@ -225,7 +70,7 @@ class EngineModel : public engine_words {
   lease_ref ref(job_id id) { return {id, m.leases.at(id).key}; }
 
   void step() {
-    switch (roll(29)) {
+    switch (roll(31)) {
       case 0:
       case 1:
       case 2:
@@ -270,6 +115,10 @@ class EngineModel : public engine_words {
         return peek_one();
       case 27:
         return kick_some();
+      case 28:
+        return kill_one();
+      case 29:
+        return cancel_a_lease();
       default:
         return roll(6) == 0 ? start_again() : pass_a_second();
     }
@@ -285,6 +134,7 @@ class EngineModel : public engine_words {
     s.retry = {.attempts_max = 3, .first = 2s, .factor = 1.0, .jitter = 0};
     s.lease_for = 1s + seconds(5);
     s.keep_for = seconds(4);
+    if (roll(3) == 0) s.key = "k" + std::to_string(roll(2));
     if (roll(3) == 0) {
       s.unique.key = "key" + std::to_string(roll(4));
       s.unique.until = static_cast<unique_until>(roll(3));
@@ -298,6 +148,7 @@ class EngineModel : public engine_words {
     j.queue = s.queue;
     j.priority = s.priority;
     j.unique = s.unique;
+    j.key = s.key;
     j.keep = *s.keep_for;
     j.lease_for = s.lease_for;
     j.attempts_max = s.retry.attempts_max;
@@ -387,10 +238,10 @@ class EngineModel : public engine_words {
     const std::string queue = some_queue();
     const std::size_t max = 1 + roll(3);
     const auto leased = try_lease({.queues = {queue}, .max = max});
-    const ids expected = m.queues.at(queue).paused ? ids{} : m.ready(queue);
+    const ids expected = takes(queue, max);
     if (expected.empty()) return expect_error(leased, error_code::timed_out);
     ASSERT_TRUE(leased) << leased.error().message << ", expected job " << expected[0];
-    ASSERT_LE(leased->size(), std::min(max, expected.size()));
+    ASSERT_LE(leased->size(), expected.size());
     for (std::size_t i = 0; i < leased->size(); ++i) {
       const leased_job& l = leased->at(i);
       ASSERT_EQ(l.it->id, expected[i]);
@@ -398,11 +249,30 @@ class EngineModel : public engine_words {
     }
     settle();
   }
+  // The jobs that a lease of at most `max` takes, if the window has them all.
+  ids takes(const std::string& queue, std::size_t max) {
+    ids all;
+    if (m.queues.at(queue).paused) return all;
+    model then = m;
+    for (const job_id id : m.ready(queue)) {
+      if (all.size() == max || !then.has_slot(queue)) break;
+      const model_job& j = m.jobs.at(id);
+      if (!then.key_is_free(j)) continue;
+      then.leases[id] = {.queue = queue, .line = j.key};
+      all.push_back(id);
+    }
+    return all;
+  }
   void start(const leased_job& l) {
     model_job& j = m.jobs.at(l.it->id);
     EXPECT_EQ(l.attempt, j.attempts + 1);
     EXPECT_EQ(l.until, m.now + j.lease_for);
-    m.leases[l.it->id] = {l.key, l.until, j.lease_for, false};
+    m.leases[l.it->id] = {l.key, l.until, j.lease_for, j.queue, j.key, false};
+    const model_queue& q = m.queues.at(j.queue);
+    const std::uint64_t of_queue = q.concurrency > 0 ? m.leases_of(j.queue) : 0;
+    const std::uint64_t of_key = j.key.empty() ? 0 : m.leases_of(j.queue, j.key);
+    EXPECT_LE(of_queue, q.concurrency) << j.queue;
+    EXPECT_LE(of_key, q.key_concurrency) << j.key;
     if (j.unique.until == unique_until::started && j.attempts == 0) m.free_key(l.it->id, j);
   }
   void lease_this() {
@@ -412,10 +282,16 @@ class EngineModel : public engine_words {
     if (at == m.jobs.end()) return expect_error(leased, error_code::not_found);
     model_job& j = at->second;
     const bool is_over = j.state == job_state::done || j.state == job_state::cancelled;
-    if (m.leases.contains(id) || is_over) return expect_error(leased, error_code::wrong_state);
-    ASSERT_TRUE(leased) << leased.error().message;
+    if (m.leases.contains(id) || is_over || j.state == job_state::held) {
+      return expect_error(leased, error_code::wrong_state);
+    }
+    if (!m.has_slot(j.queue) || !m.key_is_free(j)) {
+      return expect_error(leased, error_code::overloaded);
+    }
     if (j.state == job_state::dead) j.attempts = 0;
     if (j.state != job_state::ready) m.arrive(j);
+    if (j.state == job_state::held) return expect_error(leased, error_code::wrong_state);
+    ASSERT_TRUE(leased) << leased.error().message;
     start(*leased);
     settle();
   }
@@ -424,7 +300,7 @@ class EngineModel : public engine_words {
     const auto state = std::array{job_state::ready, job_state::scheduled, job_state::dead}[roll(3)];
     const auto found = e().peek(queue, state).get();
     const ids expected =
-        state == job_state::ready ? m.ready(queue) : m.buried(queue, state == job_state::dead);
+        state == job_state::ready ? m.next(queue) : m.buried(queue, state == job_state::dead);
     if (expected.empty()) return expect_error(found, error_code::not_found);
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_EQ(found->id, expected[0]);
@@ -489,6 +365,7 @@ class EngineModel : public engine_words {
     model_job& j = m.jobs.at(*id);
     if (how.priority) j.priority = *how.priority;
     if (how.delay == 0ms) return;  // its place among those of its priority is the old one
+    j.has_place = !j.key.empty();
     j.state = job_state::scheduled;
     j.due = m.now + how.delay;
   }
@@ -503,8 +380,11 @@ class EngineModel : public engine_words {
     EXPECT_EQ(extended->until, l.until);
     EXPECT_EQ(extended->cancelled, l.is_cancelled);
   }
-  void cancel_one() {
-    const job_id id = some_job();
+  void cancel_one() { cancel(some_job()); }
+  void cancel_a_lease() {
+    if (const auto id = some_lease()) cancel(*id);
+  }
+  void cancel(job_id id) {
     const auto cancelled = e().cancel(id).get();
     const auto at = m.jobs.find(id);
     if (at == m.jobs.end()) return expect_error(cancelled, error_code::not_found);
@@ -519,12 +399,26 @@ class EngineModel : public engine_words {
     const auto at = m.jobs.find(id);
     if (at == m.jobs.end()) return expect_error(retried, error_code::not_found);
     model_job& j = at->second;
-    if (m.leases.contains(id) || j.state == job_state::ready || j.state == job_state::done) {
+    if (m.leases.contains(id) || j.state == job_state::ready || j.state == job_state::done ||
+        j.state == job_state::held) {
       return expect_error(retried, error_code::wrong_state);
     }
     ASSERT_TRUE(retried);
     if (has_ended(j.state)) j.attempts = 0;
     m.arrive(j);
+  }
+  void kill_one() {
+    const job_id id = some_job();
+    const auto killed = e().kill(id, {.type = "killed"}).get();
+    const auto at = m.jobs.find(id);
+    if (at == m.jobs.end()) return expect_error(killed, error_code::not_found);
+    model_job& j = at->second;
+    if (m.leases.contains(id) || has_ended(j.state)) {
+      return expect_error(killed, error_code::wrong_state);
+    }
+    ASSERT_TRUE(killed);
+    j.errors = std::min<std::size_t>(j.errors + 1, limits::errors_max);
+    m.end(id, job_state::dead, j.keep == 0ms ? keep_killed : j.keep);
   }
   void remove_one() {
     const job_id id = some_job();
@@ -552,12 +446,14 @@ class EngineModel : public engine_words {
     model_queue& q = m.queues.at(queue);
     q.paused = roll(5) == 0;
     q.capacity = roll(2) == 0 ? 1000 : 2 + roll(10);
+    q.concurrency = roll(2) == 0 ? 0 : 1 + static_cast<std::uint32_t>(roll(3));
     constexpr std::array words = {overflow::reject, overflow::drop_newest, overflow::drop_oldest,
                                   overflow::latest, overflow::block};
     q.when_full = words[roll(words.size())];
     queue_patch patch;
     patch.capacity_jobs = q.capacity;
     patch.when_full = q.when_full;
+    patch.concurrency = q.concurrency;
     patch.paused = q.paused;
     ASSERT_TRUE(e().configure(queue, patch).get());
   }
@@ -653,6 +549,8 @@ class EngineModel : public engine_words {
                   m.leases, [](const auto& l) { return !l.second.is_cancelled; })));
     EXPECT_LE(e().stats().window_jobs, options.window_jobs_max * 2);
   }
+
+  static constexpr milliseconds keep_killed{3000};
 
   random dice{1};
   model m;

@@ -11,7 +11,7 @@
 // a field out, except for args. Whether values make sense together is for `validate` (job.hpp).
 // Cost: one pass, no tree; a value's own strings are the only allocations.
 //
-//     result<job_spec> spec = json::read<job_spec>(body, {.now = time.now()});
+//     result<job_spec> spec = json::read<job_spec>(body, {.now = time.after(0ms)});
 //     json::write(answer, receipt);
 
 #include <cstddef>
@@ -29,7 +29,7 @@
 namespace sluice::jobs::json {
 
 struct read_context {
-  unix_time now{};       // what `delay` counts from
+  unix_time now{};       // what `delay` counts from, rounded up: see time_source
   std::size_t line = 1;  // the number of the text's first line, for errors
 };
 

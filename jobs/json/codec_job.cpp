@@ -143,7 +143,10 @@ constexpr std::array<field<spec_reading>, 18> spec_fields = {{
      }},
     {"delay",
      [](json_reader& in, spec_reading& s) {
-       if (once(in, s.has_time, one_time)) s.spec.run_at = s.now + in.duration();
+       if (!once(in, s.has_time, one_time)) return;
+       if (const milliseconds delay = in.duration(); delay > milliseconds(0)) {
+         s.spec.run_at = s.now + delay;
+       }
      }},
     {"retry",
      [](json_reader& in, spec_reading& s) { read_object(in, s.spec.retry, retry_fields); }},

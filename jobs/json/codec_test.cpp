@@ -90,6 +90,7 @@ TEST(Codec, CountsADelayFromNow) {
   const auto spec = read_ok<job_spec>(R"({"kind":"k","delay":"90s"})", {.now = {1'000'000}});
   EXPECT_EQ(spec.run_at.ms, 1'090'000);
   EXPECT_EQ(read_ok<job_spec>(R"({"kind":"k","delay":0.5})", {.now = {1}}).run_at.ms, 501);
+  EXPECT_EQ(read_ok<job_spec>(R"({"kind":"k","delay":0})", {.now = {1}}).run_at, unix_time{});
 }
 
 TEST(Codec, TakesNullForLeftOut) {

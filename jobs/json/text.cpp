@@ -66,14 +66,18 @@ bool take(std::string_view& text, std::string_view any_of) {
   return true;
 }
 
+// Rounded up, to 1000 at most: a due time must not be early.
 bool take_fraction(std::string_view& text, int& ms) {
   ms = 0;
   if (!take(text, ".")) return true;
   if (text.empty() || !is_digit(text.front())) return false;
+  bool has_more = false;  // than whole milliseconds
   for (int scale = 100; !text.empty() && is_digit(text.front()); scale /= 10) {
     ms += scale * (text.front() - '0');  // zero from the fourth digit on
+    has_more = has_more || (scale == 0 && text.front() != '0');
     text.remove_prefix(1);
   }
+  ms += has_more ? 1 : 0;
   return true;
 }
 
@@ -104,7 +108,9 @@ void append_digits(std::string& out, std::int64_t value, std::size_t width) {
 result<milliseconds> duration_of_seconds(double seconds) {
   const double ms = seconds * 1000;
   if (!(ms >= 0 && ms <= longest_ms)) return not_a_duration();
-  return milliseconds(std::llround(ms));
+  // Rounded up, but for what the multiplication itself may have added.
+  const double added = std::min(ms * 1e-12, 1e-3);
+  return milliseconds(static_cast<std::int64_t>(std::ceil(ms - added)));
 }
 
 result<milliseconds> parse_duration(std::string_view text) {

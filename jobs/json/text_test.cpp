@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "sluice/base/random.hpp"
 
 namespace sluice::jobs::text_test {
@@ -69,6 +71,15 @@ TEST(Duration, OfSecondsRefusesWhatIsNoDuration) {
   EXPECT_FALSE(duration_of_seconds(std::numeric_limits<double>::quiet_NaN()));
 }
 
+TEST(Duration, IsRoundedUpToWholeMilliseconds) {
+  EXPECT_EQ(*duration_of_seconds(0.0001), 1ms);
+  EXPECT_EQ(*duration_of_seconds(2.0004), 2001ms);
+  EXPECT_EQ(*parse_duration("1.2ms"), 2ms);
+  for (const double exact : {0.0, 0.001, 0.1, 1.1, 4.35, 1e6, 86400.123}) {
+    EXPECT_EQ(*duration_of_seconds(exact), milliseconds(std::llround(exact * 1000))) << exact;
+  }
+}
+
 TEST(Duration, IsWrittenInTheLargestUnitThatFits) {
   EXPECT_EQ(format_duration(0ms), "0s");
   EXPECT_EQ(format_duration(1ms), "1ms");
@@ -91,7 +102,7 @@ TEST(Time, IsRfc3339) {
   expect_time("1970-01-01T00:00:00Z", 0);
   expect_time("2026-01-01T00:00:00Z", 1'767'225'600'000);
   expect_time("2026-01-01T00:00:00.5Z", 1'767'225'600'500);
-  expect_time("2026-01-01T00:00:00.123999999Z", 1'767'225'600'123);
+  expect_time("2026-01-01T00:00:00.123999999Z", 1'767'225'600'124);
   expect_time("2026-01-01T02:30:00+02:30", 1'767'225'600'000);
   expect_time("2025-12-31T16:00:00-08:00", 1'767'225'600'000);
   expect_time("2026-01-01t00:00:00z", 1'767'225'600'000);
@@ -99,6 +110,13 @@ TEST(Time, IsRfc3339) {
   expect_time("2024-02-29T00:00:00Z", 1'709'164'800'000);
   expect_time("1969-12-31T23:59:59.999Z", -1);
   expect_time("2016-12-31T23:59:60Z", 1'483'228'799'000);
+}
+
+TEST(Time, IsRoundedUpToWholeMilliseconds) {
+  EXPECT_EQ(parse_time("1970-01-01T00:00:00.0001Z")->ms, 1);
+  EXPECT_EQ(parse_time("1970-01-01T00:00:00.001000Z")->ms, 1);
+  EXPECT_EQ(parse_time("1970-01-01T00:00:00.001000001Z")->ms, 2);
+  EXPECT_EQ(parse_time("1970-01-01T00:00:00.9999Z")->ms, 1000);
 }
 
 TEST(Time, RefusesEverythingElse) {

@@ -3,11 +3,17 @@
 // When something happened or is due, in a form that outlives the process: milliseconds since 1970,
 // UTC. And where the job server gets its time from, so that a test can move it by hand.
 //
-// A `time_source` has two faces: `now()`, the wall clock, for what is stored; and `timers()`, a
-// steady clock, for waiting. `manual_time` moves both together.
+// A `time_source` has two clocks: a wall clock, for stored times, and `timers()`, a steady clock,
+// for waiting. `manual_time` moves both together.
+//
+// Stored times have whole milliseconds. `now()`, for the time of a past event, is rounded down.
+// `after()`, for a due time, is rounded up: if rounded down, it would come up to a millisecond
+// early.
 //
 //     manual_time time;                       // starts in 2026, stands still
 //     time.advance(5min);
+//     const unix_time due = time.after(2s);
+//     const time_point wake = time.timers().now() + time.until(due);
 
 #include <chrono>
 #include <compare>
@@ -32,8 +38,15 @@ struct unix_time {
 
 class time_source {
  public:
-  virtual unix_time now() const noexcept = 0;
+  using wall_time = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+  virtual wall_time exact_now() const noexcept = 0;
   virtual clock& timers() noexcept = 0;
+
+  unix_time now() const noexcept;                                 // rounded down
+  unix_time after(std::chrono::nanoseconds wait) const noexcept;  // rounded up
+  // How long until `due`; negative if it has come. At most 100 years.
+  std::chrono::nanoseconds until(unix_time due) const noexcept;
 
  protected:
   ~time_source() = default;
@@ -45,7 +58,7 @@ class manual_time final : public time_source {
  public:
   explicit manual_time(unix_time start = {1'767'225'600'000});  // 2026-01-01T00:00:00Z
 
-  unix_time now() const noexcept override;
+  wall_time exact_now() const noexcept override;
   manual_clock& timers() noexcept override { return clock_; }
   void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace sluice::jobs::time_test {
 namespace {
 
@@ -37,6 +39,40 @@ TEST(ManualTime, StandsStillUntilItIsMoved) {
   EXPECT_EQ(time.now().ms, 1'767'225'600'001);
   time.advance(500us);
   EXPECT_EQ(time.now().ms, 1'767'225'600'002);
+}
+
+TEST(TimeSource, StampsAreRoundedDownAndDueTimesUp) {
+  manual_time time({10'000});
+  EXPECT_EQ(time.after(2s), unix_time{12'000});
+  time.advance(1ns);
+  EXPECT_EQ(time.now(), unix_time{10'000});
+  EXPECT_EQ(time.after(0ns), unix_time{10'001});
+  EXPECT_EQ(time.after(2s), unix_time{12'001});
+  time.advance(999'999ns);
+  EXPECT_EQ(time.after(2s), unix_time{12'001});
+  EXPECT_EQ(time.after(2s + 1ns), unix_time{12'002});
+}
+
+TEST(TimeSource, ADueTimeHasComeExactlyWhenNothingIsLeftUntilIt) {
+  manual_time time({10'000});
+  time.advance(300us);
+  const unix_time due = time.after(2s);
+  EXPECT_EQ(time.until(due), 2s + 700us);
+  time.advance(2s + 700us - 1ns);
+  EXPECT_EQ(time.until(due), 1ns);
+  EXPECT_LT(time.now(), due);
+  time.advance(1ns);
+  EXPECT_EQ(time.until(due), 0ns);
+  EXPECT_EQ(time.now(), due);
+  time.advance(1ms);
+  EXPECT_EQ(time.until(due), -1ms);
+}
+
+TEST(TimeSource, ATimeBeyondAllClocksIsFarAway) {
+  manual_time time;
+  EXPECT_EQ(time.until(unix_time{std::numeric_limits<std::int64_t>::max()}),
+            std::chrono::years(100));
+  EXPECT_LT(time.until(unix_time{0}), -50 * std::chrono::years(1));
 }
 
 TEST(ManualTime, MovesTheWallAndTheTimersTogether) {

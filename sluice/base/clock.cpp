@@ -123,18 +123,25 @@ class steady final : public clock {
 
   void run() noexcept {
     for (;;) {
+      time_point next{};
+      if (!fire_due(next)) parker_->park_until(next);  // else firing may have taken long
+    }
+  }
+
+  // Timers of one time after those of another, as a manual clock does: an earlier timer may end
+  // the wait of a later timer, and must do so before that timer claims.
+  bool fire_due(time_point& next) noexcept {
+    const run_scope coroutines_last;
+    const time_point now = seam::now();
+    for (bool has_fired = false;; has_fired = true) {
       timer* due = nullptr;
-      auto next = time_point::max();
       {
         const std::lock_guard hold(mutex_);
-        due = timers_.claim_due(seam::now());
-        if (!timers_.empty()) next = timers_.earliest();
+        next = timers_.empty() ? time_point::max() : timers_.earliest();
+        if (next > now) return has_fired;
+        due = timers_.claim_due(next);
       }
-      if (due != nullptr) {
-        timer_heap::fire_all(due);
-        continue;  // firing may have taken long
-      }
-      parker_->park_until(next);
+      timer_heap::fire_all(due);
     }
   }
 

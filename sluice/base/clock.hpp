@@ -7,8 +7,9 @@
 // timer and sleeps until the earliest. A `manual_clock` stands still until it is advanced.
 //
 // Guarantees: any thread may call anything. Timers fire in deadline order, and in the order they
-// were armed when deadlines are equal; never early. A timer is told in two steps: `claim`, under
-// the clock's lock, says whether it still wants to fire; `fire`, outside the lock, acts. So
+// were armed when deadlines are equal; never early. A timer has fired before a timer with a later
+// deadline claims, so an event wins over a later deadline. A timer is called in two steps: `claim`,
+// under the clock's lock, returns whether it still has to fire; `fire`, outside the lock, acts. So
 // `disarm` never waits: after it returns, `claim` is not running and will not be called.
 // Cost: arming and disarming are O(log n) with no allocation but the heap's growth.
 //

@@ -362,6 +362,24 @@ TEST(RealClock, AnEarlierTimerArmedLaterDoesNotWaitForTheFirst) {
   EXPECT_EQ(distant.fired, 0);
 }
 
+TEST(RealClock, ATimerMayDisarmAnotherThatIsDueLaterWhenBothAreLate) {
+  auto& clock = real_clock();
+  const auto soon = clock.now() + 20ms;
+  std::atomic<bool> go{false};
+  alarm_timer holds_up([&] { eventually([&] { return go.load(); }); });
+  alarm_timer second;
+  std::atomic<bool> disarmed{false};
+  alarm_timer first([&] { disarmed = clock.disarm(second); });
+  if (!clock.arm(holds_up, soon)) return;  // this machine was slower than that
+  ASSERT_TRUE(clock.arm(first, soon + 1ns));
+  ASSERT_TRUE(clock.arm(second, soon + 2ns));
+  eventually([&] { return clock.now() > soon + 2ns; });
+  go = true;
+  eventually([&] { return first.fired == 1; });
+  EXPECT_TRUE(disarmed);
+  EXPECT_EQ(second.fired, 0);
+}
+
 TEST(RealClockStress, EveryTimerIsDisarmedOrFiresOnce) {
   const std::uint64_t seed = sluice::testing::seed(sluice::testing::test_name(), 314);
   constexpr int threads = 3;

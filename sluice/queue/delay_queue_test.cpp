@@ -186,6 +186,48 @@ TEST_F(DelayQueue, DeadlineBeforeTheItemsTimeTakesNothing) {
   expect_next(1);
 }
 
+TEST_F(DelayQueue, AnItemThatIsDueByTheDeadlineWinsOverIt) {
+  for (const auto later : {0ns, 1ns}) {
+    push_in(10s, 1);
+    push_in(10s, 2);
+    const auto until = deadline::after(10s + later, clock);
+    std::optional<outcome<delayed<int>>> by_coroutine;
+    [](auto& from, auto& into, deadline when) -> detached {
+      into.emplace(co_await from.async_pop({when, {}}));
+    }(q, by_coroutine, until);
+    std::optional<outcome<delayed<int>>> by_thread;
+    std::jthread consumer([&] { by_thread.emplace(q.pop_within({until, {}})); });
+    eventually([&] { return clock.pending() == 3; });
+    clock.advance(10s + later);
+    consumer.join();
+    ASSERT_TRUE(*by_coroutine);
+    ASSERT_TRUE(*by_thread);
+    EXPECT_TRUE(q.empty());
+  }
+}
+
+TEST(DelayQueueOnTheRealClock, AnItemThatIsDueByTheDeadlineWinsThoughTheClockIsLate) {
+  struct holds_up final : timer {
+    bool claim() noexcept override { return true; }
+    void fire() noexcept override {
+      eventually([&] { return go.load(); });
+      is_over = true;
+    }
+    std::atomic<bool> go{false};
+    std::atomic<bool> is_over{false};
+  };
+  holds_up first;
+  delay_queue<int> q(1);
+  const auto soon = real_clock().now() + 20ms;
+  ASSERT_EQ(q.push({1, soon + 1ns}), status::ok);
+  if (!real_clock().arm(first, soon)) return;  // this machine was slower than that
+  const auto got = q.pop_within({deadline::at(soon + 2ns), {}});  // its thread wakes by itself
+  first.go = true;
+  eventually([&] { return first.is_over.load(); });
+  ASSERT_TRUE(got) << to_string(got.status());
+  EXPECT_EQ(got->item, 1);
+}
+
 TEST_F(DelayQueue, StopBeforeTheItemsTimeTakesNothing) {
   push_in(10s, 1);
   std::stop_source stop;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sluice/base/clock.hpp"
+#include "sluice/base/deadline.hpp"
 #include "sluice/queue/detail/slot_heap.hpp"
 #include "sluice/sync/wake_timer.hpp"
 
@@ -44,6 +45,12 @@ class delay_store {
     const auto front = pool_.key(earliest_.top()).at;
     if (front > seen_) seen_ = clock_.now();  // time that has come does not go away
     return was_ready_ = front <= seen_;
+  }
+
+  // On another clock than the store's, a deadline has no place among the times of the items.
+  bool due_by(const deadline& until) const noexcept {
+    const clock& on = until.on() != nullptr ? *until.on() : real_clock();
+    return &on == &clock_ && !pool_.empty() && pool_.key(earliest_.top()).at <= until.when();
   }
 
   void put(delayed<T>& item, std::size_t weight) {

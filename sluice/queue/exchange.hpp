@@ -71,6 +71,7 @@ concept exchange_store = requires(S s, T& item, void (*sink)(T&&), std::size_t w
   { s.take(sink) } -> std::convertible_to<std::size_t>;
   { s.evict_oldest(sink) } -> std::convertible_to<std::size_t>;  // for drop_oldest
   { s.evict_latest(sink) } -> std::convertible_to<std::size_t>;  // for latest
+  // Optional, for items that become ready by themselves: due_by(deadline), true: one was by then.
   // After a change. `waited_for`: someone waits for an item. True: one became ready, look again.
   { s.settle(true) } -> std::convertible_to<bool>;
 };

@@ -15,6 +15,8 @@
 //   bool spins_linked() const   optional: true when the other side can serve only those who are in
 //                          the list, so that spinning must happen there and not before
 //   spin_budget& spin()    the primitive's memory of whether spinning paid
+//   bool take_late(const deadline&)   optional: after the deadline and `retract`; true when it has
+//                          taken an item that was due by then
 //   R result(status)       what the call returns, given how the wait ended: ok, timed_out, stopped
 //   watch::subject about() const   optional: what it waits for, for whoever watches (watch.hpp)
 //   void taken_by(watch::party, call_place)   optional: a coroutine has got it
@@ -105,8 +107,11 @@ status wait_blocking(Op& op, const wait_limits& limits) {
   const std::uint32_t linked_spin = spin_linked && seam::can_spin() ? spin_budget::most : 0;
   bool stood_in_line = false;  // then others may have to be told that it leaves
   watch::wait_record told;
-  const auto give_up = [&](status why) {
+  const auto give_up = [&](status why) -> status {
     if (stood_in_line) op.retract();
+    if constexpr (requires { op.take_late(limits.deadline); }) {
+      if (why == status::timed_out && op.take_late(limits.deadline)) return status::ok;
+    }
     return why;
   };
   for (;;) {
@@ -181,6 +186,11 @@ class [[nodiscard("co_await it")]] awaitable final : private waiter, private wor
     const auto ended = ended_by();
     if (ended != waiter::state::claimed) {
       op_.retract();
+      if constexpr (requires { op_.take_late(limits_.deadline); }) {
+        if (ended == waiter::state::timed_out && op_.take_late(limits_.deadline)) {
+          return result(status::ok);
+        }
+      }
       return op_.result(to_status(ended));
     }
     const bool finished = op_.woken();

@@ -47,7 +47,7 @@ void engine::impl::run() {
       if (round(who::committer)) continue;
       const std::lock_guard hold(mutex_);
       if (stopping_) break;
-      until = std::min(core_.next_wake(time_.timers().now(), time_.now()), next_probe_or_flush());
+      until = std::min(core_.next_wake(time_.timers().now()), next_probe_or_flush());
       sleeps_until_ = until;
     }
     // Not slept through: what was staged before sleeps_until_ was set has set the event.
@@ -96,8 +96,7 @@ bool engine::impl::help(const between& then) {
   helps_.has_to_say = true;
   if (helps_.has_something) return true;  // that was asked in between
   const std::lock_guard hold(mutex_);
-  const time_point next =
-      std::min(core_.next_wake(time_.timers().now(), time_.now()), next_probe_or_flush());
+  const time_point next = std::min(core_.next_wake(time_.timers().now()), next_probe_or_flush());
   if (core_.has_staged() || !calls_.empty() || next < sleeps_until_) wake_.set();
   return false;
 }
@@ -113,6 +112,7 @@ bool engine::impl::round(who by, const between& then) {
   std::vector<detail::queue_state*> windows;
   std::vector<std::uint64_t> stops;
   bool is_due = false;
+  time_point due_since = time_point::max();
   detail::answers out;
   {
     const std::lock_guard hold(stops_guard_);
@@ -125,7 +125,11 @@ bool engine::impl::round(who by, const between& then) {
     windows = core_.take_refills();
     // What becomes due while we shut down is due when somebody opens the store again.
     is_due = !stopping_ && core_.due_has_come(time_.now());
-    if (!stopping_) core_.stage_crons(time_.now());
+    core_.serves_due(is_due);
+    if (!stopping_) {
+      due_since = core_.due_since();
+      core_.stage_crons(time_.now());
+    }
   }
   read_windows(windows, out);
   for (store_call& what : calls) what();
@@ -140,11 +144,16 @@ bool engine::impl::round(who by, const between& then) {
     const std::lock_guard hold(mutex_);
     const time_point now = time_.timers().now();
     fired = core_.next_timer() <= now;
+    if (!stopping_) due_since = std::min(due_since, core_.due_since());
     core_.settle(out);  // first those who wait for what was read, then those who waited too long
-    core_.fire_due(now, out);
+    core_.fire_due(now, due_since, out);
     core_.settle(out);
     if (has_saved_leases_ && core_.staged() > 0) forget_saved_leases();
     next = core_.take_commit();
+    if (next.empty()) {  // nothing that is due has changed a job
+      core_.serves_due(false);
+      core_.settle(out);
+    }
   }
   announce();
   out.deliver();
@@ -219,6 +228,7 @@ void engine::impl::read_due(detail::answers& out) {
     return store_failed(page.error(), out);
   }
   const bool has_more = page->jobs.size() == due_page_jobs;
+  core_.read_due_page(has_more);
   core_.set_next_due(has_more ? std::optional(wall) : page->next);
   for (const job_ptr& it : page->jobs) stage_due(it, wall);
   for (const job_id id : page->batches) {

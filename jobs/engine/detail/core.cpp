@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "sluice/base/check.hpp"
 
@@ -19,6 +20,13 @@ std::uint64_t seed_of(const engine_options& o) {
 
 // So many ids are reserved at a time: at most this many numbers are skipped after a crash.
 constexpr std::uint64_t ids_ahead = 1000;
+
+// A backlog longer than this many full pages of due jobs does not delay the ends of waits.
+constexpr std::size_t full_due_pages_max = 16;
+
+time_point earliest_of(const timer_heap& timers) {
+  return timers.empty() ? time_point::max() : timers.earliest();
+}
 
 cron_schedule never() {
   return cron_schedule::parse("@yearly").value();
@@ -212,7 +220,7 @@ void core::hold(std::unique_ptr<waiting> w, const std::vector<waiting::line*>& l
     it.on_deadline = [this](waiting& late) {
       end_wait_early(late, {error_code::timed_out, "the deadline came first"}, *firing_);
     };
-    timers_.add(it, until);
+    deadlines_.add(it, until);
     it.is_timed = true;
   }
   const auto stop = [this, number = it.number] { on_stop(number); };
@@ -223,7 +231,7 @@ void core::hold(std::unique_ptr<waiting> w, const std::vector<waiting::line*>& l
 std::unique_ptr<waiting> core::release_wait(waiting& w) {
   w.each_queue([](queue_state& q) { --q.pins; });
   w.leave_all();
-  if (w.is_timed) timers_.remove(w);
+  if (w.is_timed) deadlines_.remove(w);
   w.is_timed = false;
   waiting_bytes_ -= w.bytes;
   waiting_leases_ -= w.what == waiting::kind::lease ? 1 : 0;
@@ -259,24 +267,62 @@ void core::end_all_waits(answers& out) {
 
 // The committer's side.
 
-time_point core::next_wake(time_point now, unix_time wall) const {
+// The wall clock may be set during the sleep: it is read again at least every minute.
+std::chrono::nanoseconds core::sleep_until_due(unix_time due) const {
+  using std::chrono::nanoseconds;
+  return std::clamp(time_.until(due), nanoseconds(0), nanoseconds(std::chrono::minutes(1)));
+}
+
+time_point core::next_wake(time_point now) const {
   if (has_staged()) return now;
   time_point at = next_timer();
   if (next_due_) {
-    // The wall clock may be set while we sleep: look again at least every minute.
-    at = std::min(at, now + std::clamp(*next_due_ - wall, milliseconds(0), milliseconds(60'000)));
+    at = std::min(at, now + sleep_until_due(*next_due_));
   }
   if (!cron_times_.empty() && !closed_ && !degraded_) {
-    const milliseconds left = cron_times_.begin()->first - wall;
-    at = std::min(at, now + std::clamp(left, milliseconds(0), milliseconds(60'000)));
+    at = std::min(at, now + sleep_until_due(cron_times_.begin()->first));
   }
   return at;
 }
 
-void core::fire_due(time_point now, answers& out) {
-  if (timers_.empty() || timers_.earliest() > now) return;
+time_point core::next_timer() const {
+  return std::min(earliest_of(timers_), earliest_of(deadlines_));
+}
+
+time_point core::due_since() const {
+  if (full_due_pages_ > full_due_pages_max) return time_point::max();
+  const unix_time wall = time_.now();
+  unix_time first{std::numeric_limits<std::int64_t>::max()};
+  if (due_has_come(wall)) first = *next_due_;
+  if (cron_has_come(wall)) first = std::min(first, cron_times_.begin()->first);
+  return first <= wall ? time_.timers().now() + time_.until(first) : time_point::max();
+}
+
+// A call that does not wait takes jobs whose time has come, too: it waits for their commit.
+bool core::due_is_pending() const {
+  return serves_due_ || due_since() != time_point::max();
+}
+
+void core::fire_due(time_point now, time_point first_due, answers& out) {
+  constexpr std::chrono::nanoseconds tick(1);
+  if (next_timer() > now) return;
   firing_ = &out;
-  timer_heap::fire_all(timers_.claim_due(now));
+  for (time_point ends_before = first_due;;) {
+    const time_point event = earliest_of(timers_);
+    const time_point end = earliest_of(deadlines_);
+    const bool may_end = end <= now && end < ends_before;
+    if (event <= now && (event <= end || !may_end)) {
+      const std::size_t before = staged();
+      timer_heap::fire_all(timers_.claim_due(may_end ? end : now));
+      settle(out);
+      const bool is_done = staged() == before && refills_.empty();
+      if (!is_done) ends_before = std::min(ends_before, event);
+    } else if (may_end) {
+      timer_heap::fire_all(deadlines_.claim_due(std::min({now, event - tick, ends_before - tick})));
+    } else {
+      break;
+    }
+  }
   firing_ = nullptr;
 }
 

@@ -75,7 +75,7 @@ class core {
   // is taken out of its window. An error: why it cannot run now, and nothing was done.
   result<leased_job> lease_this(const job_ptr& it, const lease_request& what);
   static void_result check_lease(lease_request& what);  // also cuts what is too long
-  std::optional<error> refuse_lease(const queue_state& q) const;
+  std::optional<error> refuse_lease(const queue_state& q, const job& j) const;
   std::optional<lease_info> lease_of(job_id id) const;
   void publish_again(job_ptr it, answers& out);
   void read_again(const job& j, answers& out);
@@ -124,6 +124,10 @@ class core {
     for (const auto& [id, l] : leases_) see(l);
   }
   bool is_busy(job_id id) const { return busy_.contains(id); }
+  // False: as many leases of its key are held as may be, some by workers of cancelled jobs.
+  bool key_is_free(const queue_state& q, const job& j) const;
+  // Takes a ready job whose key is not free out of the window; it is read again when the key is.
+  void pass_over(queue_state& q, const job& j);
   std::size_t stage(change c);  // its index
   // The job itself, where a change of it must say more than its number: see change::it.
   static job_ptr said_of(const job_ptr& it) {
@@ -166,6 +170,7 @@ class core {
   }
   // Waiting calls in touched queues: leases of published jobs, pushes where there is room.
   void settle(answers& out) {
+    if (is_applying_) return;
     serve(out);
     admit_waiting(out);
   }
@@ -176,16 +181,24 @@ class core {
   // The committer.
   std::size_t staged() const { return next_.changes.changes.size(); }
   bool has_staged() const { return !next_.empty() || !refills_.empty() || !evictions_.empty(); }
-  time_point next_timer() const { return timers_.empty() ? time_point::max() : timers_.earliest(); }
+  time_point next_timer() const;
   // When there will be something to do, if nothing happens before.
-  time_point next_wake(time_point now, unix_time wall) const;
-  void fire_due(time_point now, answers& out);
+  time_point next_wake(time_point now) const;
+  // Fires timers and ends waits in the order of their times. An event wins over the deadlines that
+  // come after it: its changes must be committed, or read, before they may end a wait.
+  // `first_due`: when the first event that this round stages was due; max: it stages none.
+  void fire_due(time_point now, time_point first_due, answers& out);
   std::vector<queue_state*> take_refills();
   // What the store has after `after`, the horizon when it was asked.
   void refilled(queue_state& q, const position& after, std::vector<job_ptr> jobs, bool was_all);
   void not_refilled(queue_state& q, bool has_failed);
   bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
   void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
+  // When the first of the stored jobs and cron entries whose time has come was due, on the clock of
+  // the timers; max: none has come.
+  time_point due_since() const;
+  void serves_due(bool does) { serves_due_ = does; }
+  void read_due_page(bool is_full) { full_due_pages_ = is_full ? full_due_pages_ + 1 : 0; }
   commit take_commit();
   // Before it is stored: gives jobs of it to workers who wait for one, if the store decides nothing
   // of them. What such a worker says waits for the commit; if that fails, it has nothing.
@@ -289,6 +302,9 @@ class core {
   bool lets_start(const queue_state& q, time_point now) const;
   void arm_rate(queue_state& q);
   bool key_may_start(queue_state& q, const job_ptr& it);
+  void count_key(lease_state& l);
+  void uncount_key(const lease_state& l);
+  bool due_is_pending() const;
   void put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by);
   leased_job start(queue_state& q, job_ptr it, const lease_request& what, bool is_stored = true);
   leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what, bool is_stored);
@@ -310,7 +326,9 @@ class core {
   void time_lease(lease_state& l);
   void end_lease(lease_state& l, end_item end, change c);
   void forget_lease(job_id id, answers& out);
-  void stage_failure(lease_state& l, failure why, end_item end);
+  // `ago`: how long before now it failed.
+  void stage_failure(lease_state& l, failure why, end_item end,
+                     std::chrono::nanoseconds ago = std::chrono::nanoseconds(0));
   void lease_expired(lease_state& l);
   void apply_counts(const change& c);
   // `of_group`: why its group was refused, if it is in one.
@@ -334,6 +352,7 @@ class core {
   void tell_end(job_id id, const result<job>& how, answers& out);
   void check_drained(answers& out);
   time_point deadline_of(const wait_limits& limits) const;
+  std::chrono::nanoseconds sleep_until_due(unix_time due) const;
 
   const engine_options options_;
   time_source& time_;
@@ -360,8 +379,10 @@ class core {
   std::uint64_t waiting_leases_ = 0;
   std::uint64_t waiting_pushes_ = 0;
   std::uint64_t waiting_bytes_ = 0;
-  timer_heap timers_;
+  timer_heap timers_;          // of leases and queues
+  timer_heap deadlines_;       // of waits
   answers* firing_ = nullptr;  // while timers fire
+  bool is_applying_ = false;   // the effects of a commit: nothing is handed out before the last
 
   commit next_;
   std::uint64_t staged_bytes_ = 0;
@@ -375,6 +396,8 @@ class core {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t window_jobs_ = 0;
   std::optional<unix_time> next_due_;
+  bool serves_due_ = false;  // due jobs were read and are not committed yet
+  std::size_t full_due_pages_ = 0;
 
   std::map<std::string, cron_state, std::less<>> crons_;
   std::set<std::pair<unix_time, std::string>> cron_times_;

@@ -116,6 +116,8 @@ void core::apply_counts(const change& c) {
 }
 
 void core::committed(commit& c, const applied& how, answers& out) {
+  is_applying_ = true;
+  serves_due_ = false;
   ids_stored_ = std::max(ids_stored_, c.changes.ids_up_to);
   for (queue_state* const q : c.queues) {
     q->is_stored = true;
@@ -175,6 +177,7 @@ void core::committed(commit& c, const applied& how, answers& out) {
     }
   }
   hear_what_waited(out);
+  is_applying_ = false;
   settle(out);
 }
 
@@ -350,6 +353,7 @@ bool core::take_out(commit& c, const error& why, answers& out) {
 
 void core::refused(commit& c, const error& why, answers& out) {
   ++counters.commit_errors;
+  serves_due_ = false;
   refuse_pushes(c, why, out);
   for (queue_state* const q : c.queues) {
     q->is_staged = false;

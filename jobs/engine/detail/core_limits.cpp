@@ -59,7 +59,7 @@ bool core::may_start(const queue_state& q, time_point now) const {
 // Its pauses and limits let another job start. That one is there is another matter.
 bool core::lets_start(const queue_state& q, time_point now) const {
   if (leases_.size() >= options_.running_max || is_paused(q)) return false;
-  if (q.options.concurrency > 0 && q.running >= q.options.concurrency) return false;
+  if (q.options.concurrency > 0 && q.leases_held() >= q.options.concurrency) return false;
   return q.options.rate <= 0 || q.rate.may(pace_of(q.options), now);
 }
 
@@ -190,6 +190,43 @@ void core::take_fairly(std::vector<queue_state*> open, const lease_request& what
   }
 }
 
+// Leases of keys.
+
+void core::count_key(lease_state& l) {
+  if (l.it->spec.key.empty()) return;
+  l.line = line_of(l.queue->number, l.it->spec.key);
+  ++l.queue->keys[l.line].all;
+}
+
+void core::uncount_key(const lease_state& l) {
+  if (l.it->spec.key.empty()) return;
+  queue_state& q = *l.queue;
+  const auto found = q.keys.find(l.line);
+  key_leases& key = found->second;
+  --key.all;
+  key.cancelled -= l.is_cancelled ? 1 : 0;
+  if (const auto next = std::exchange(key.passed_over, std::nullopt)) {
+    change_window(q, [&](window& w) { w.forget_from(*next); });
+  }
+  if (key.all == 0) q.keys.erase(found);
+}
+
+// The store limits the jobs that have a place under a key. Only a cancelled job leaves its place
+// before its lease ends.
+bool core::key_is_free(const queue_state& q, const job& j) const {
+  if (q.cancelled_leases == 0 || j.spec.key.empty()) return true;
+  const auto found = q.keys.find(line_of(q.number, j.spec.key));
+  return found == q.keys.end() || found->second.cancelled == 0 ||
+         found->second.all < q.options.key_concurrency;
+}
+
+void core::pass_over(queue_state& q, const job& j) {
+  const position at = position_of(j);
+  std::optional<position>& first = q.keys.at(line_of(q.number, j.spec.key)).passed_over;
+  if (!first || at < *first) first = at;
+  change_window(q, [&](window& w) { w.erase(at); });
+}
+
 // Rates of keys.
 
 bucket& core::rate_of_key(queue_state& q, std::string_view key, time_point now) {
@@ -201,24 +238,29 @@ bucket& core::rate_of_key(queue_state& q, std::string_view key, time_point now) 
 }
 
 bool core::key_may_start(queue_state& q, const job_ptr& it) {
+  if (!key_is_free(q, *it)) {
+    pass_over(q, *it);
+    return false;
+  }
   if (q.options.key_rate <= 0 || it->spec.key.empty()) return true;
   const bucket::pace pace = bucket::pace::of(q.options.key_rate, q.options.key_burst);
   const time_point now = time_.timers().now();
   bucket& key = rate_of_key(q, it->spec.key, now);
-  // Times on disk are of whole milliseconds: one that was put off may be back so much too soon.
-  // What it is early by, the next one is late by.
-  if (key.may(pace, now + milliseconds(1))) {
+  if (key.may(pace, now)) {
     key.take(pace, now);
     return true;
   }
-  put_off(q, it, key.reserve(pace, now) - now);
+  // The wall clock, by which it was put off, may run a little faster than the timers: then it is
+  // back too soon, and keeps the start that it has reserved.
+  const bool is_back = key.may(pace, now + milliseconds(1));
+  put_off(q, it, (is_back ? key.next(pace) : key.reserve(pace, now)) - now);
   return false;
 }
 
 // It keeps its place under its key, and is looked at again when the key's rate allows it. On disk,
 // since there may be more of them than memory is for.
 void core::put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by) {
-  const unix_time due = time_.now() + std::chrono::ceil<milliseconds>(by);
+  const unix_time due = time_.after(by);
   change c;
   c.what = change::op::move;
   c.queue = q.number;

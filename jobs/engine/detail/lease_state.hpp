@@ -22,6 +22,7 @@ struct lease_state final : timer {
   queue_state* queue = nullptr;
   std::uint64_t weight = 0;
   std::uint64_t key = 0;
+  line_number line = 0;  // of its job's key, if that has one
   std::string worker;
   milliseconds lasts{0};
   time_point began{};

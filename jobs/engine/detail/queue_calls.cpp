@@ -53,6 +53,9 @@ void engine::impl::peek_ready(std::string name, position after, promise<result<j
   {
     std::unique_lock hold(mutex_);
     detail::queue_state* const q = core_.find_queue(name);
+    while (q != nullptr && !q->ready.empty() && !core_.key_is_free(*q, *q->ready.front())) {
+      core_.pass_over(*q, *q->ready.front());
+    }
     const bool is_on_disk = q != nullptr && q->ready.empty() && q->ready.is_cut();
     if (q != nullptr && !q->ready.empty()) {
       found = *q->ready.front();
@@ -66,7 +69,8 @@ void engine::impl::peek_ready(std::string name, position after, promise<result<j
         found = page.error();
       } else {
         const auto is_free = [&](const job_ptr& it) {
-          return !core_.is_busy(it->id) && core_.find_lease(it->id) == nullptr;
+          return !core_.is_busy(it->id) && core_.find_lease(it->id) == nullptr &&
+                 core_.key_is_free(*q, *it);
         };
         const auto first = std::ranges::find_if(*page, is_free);
         has_more = first == page->end() && !page->empty();

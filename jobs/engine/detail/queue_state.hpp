@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -33,6 +34,14 @@ class queue_timer final : public timer {
   queue_state& queue_;
 };
 
+// The leases of one key. A cancelled job has left its place under the key in the store, but its
+// worker may still run it: the next job of the key is ready in the store and must not start yet.
+struct key_leases {
+  std::uint32_t all = 0;
+  std::uint32_t cancelled = 0;            // leases of cancelled jobs
+  std::optional<position> passed_over{};  // the first job that was kept from starting, if any
+};
+
 struct queue_state {
   std::string name;
   queue_number number = 0;  // zero: only waited for, nothing was ever pushed
@@ -42,7 +51,9 @@ struct queue_state {
   queue_options options;
   queue_counts counts;  // committed; running stays zero here
   std::uint64_t running = 0;
-  std::uint64_t unstored = 0;  // of those that run: not counted yet
+  std::uint64_t unstored = 0;                        // part of `running`, not counted yet
+  std::uint64_t cancelled_leases = 0;                // beside those of `running`
+  std::unordered_map<line_number, key_leases> keys;  // that have a lease
   // On their way to the store: they take up room, and are not counted yet. A drop that is staged
   // makes room only when it is committed.
   std::uint64_t staged_jobs = 0;
@@ -67,6 +78,7 @@ struct queue_state {
   waiting::line leases;        // calls that wait for a job
   waiting::line pushes;        // calls that wait for room
 
+  std::uint64_t leases_held() const noexcept { return running + cancelled_leases; }
   bool has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept;
 };
 

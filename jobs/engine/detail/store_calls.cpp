@@ -170,7 +170,7 @@ void engine::impl::stage_end(job j, detail::lease_state* l, ending as, when_chan
       has_ended ? nullptr : core_.stage_webhook(j, as.state, {}, as.why ? &*as.why : nullptr);
   j.state = as.state;
   j.ended_at = time_.now();
-  j.due_at = j.ended_at + keep;
+  j.due_at = time_.after(keep);
   c.to = j.state;
   if (keep == milliseconds(0)) {
     c.what = change::op::drop;
@@ -291,7 +291,7 @@ void engine::impl::lease_job(job_id id, lease_request what, promise<result<lease
                return refuse("has ended already: it is " + std::string(to_string(j.state)));
              }
              if (l != nullptr) return refuse("is running");
-             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue))) {
+             if (auto why = core_.refuse_lease(*core_.find_queue(j.spec.queue), j)) {
                return out.add(std::move(reply), answer(*std::move(why)));
              }
              if (j.state == job_state::ready) {

@@ -66,7 +66,7 @@ std::optional<std::pair<batch_spec, milliseconds>> read_push(const call& c) {
     c.to.refuse(wait.error());
     return std::nullopt;
   }
-  auto spec = json::read<batch_spec>(c.body, {.now = c.server.time.now()});
+  auto spec = json::read<batch_spec>(c.body, {.now = c.server.time.after(milliseconds(0))});
   if (!spec) {
     c.to.refuse(spec.error());
     return std::nullopt;

@@ -49,7 +49,7 @@ void get_cron(call& c) {
 }
 
 void set_cron(call& c) {
-  auto spec = body_of<cron_spec>(c, {.now = c.server.time.now()});
+  auto spec = body_of<cron_spec>(c, {.now = c.server.time.after(milliseconds(0))});
   if (!spec) return;
   if (!spec->name.empty() && spec->name != c.name) {
     return c.to.refuse({error_code::invalid, "name: the body says '" + spec->name.substr(0, 128) +

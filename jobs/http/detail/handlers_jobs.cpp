@@ -189,7 +189,7 @@ void push_jobs(call& c) {
   const auto asked = read_push_parameters(c);
   if (!asked) return c.to.refuse(asked.error());
   const unix_time now = c.server.time.now();
-  auto push = json::read<json::push_call>(c.body, {.now = now});
+  auto push = json::read<json::push_call>(c.body, {.now = c.server.time.after(milliseconds(0))});
   if (!push) return c.to.refuse(push.error());
   std::vector<job_id> named;
   for (const job_spec& spec : push->jobs) {

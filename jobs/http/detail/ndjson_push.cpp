@@ -98,7 +98,8 @@ bool ndjson_push::take_line(std::string_view line) {
     return false;
   }
   group_bytes_ += line.size();
-  auto spec = json::read<job_spec>(line, {.now = server_.time.now(), .line = line_});
+  auto spec =
+      json::read<job_spec>(line, {.now = server_.time.after(milliseconds(0)), .line = line_});
   if (auto why = spec ? refusal_of(who_, *spec) : std::nullopt) {
     why->message = "line " + std::to_string(line_) + ": " + why->message;
     spec = *std::move(why);

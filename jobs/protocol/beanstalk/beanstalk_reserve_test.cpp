@@ -197,6 +197,23 @@ TEST_F(beanstalk_reserve_test, ATimeoutEndsTheWait) {
   expect("RESERVED 1 1\r\na\r\n");
 }
 
+TEST_F(beanstalk_reserve_test, AJobThatIsDueByTheTimeoutIsGivenThoughBothAreSeenLate) {
+  put("0 2 10", "a");
+  say("reserve-with-timeout 2\r\n");
+  first().expect_nothing();
+  pass(1min);
+  expect("RESERVED 1 1\r\na\r\n");
+}
+
+TEST_F(beanstalk_reserve_test, ADelayIsNeverCutShort) {
+  pass(300us);
+  put("0 2 10", "a");
+  pass(2s - 1ns);
+  ask("reserve-with-timeout 0\r\n", "TIMED_OUT\r\n");
+  pass(1ms);
+  ask("reserve-with-timeout 0\r\n", "RESERVED 1 1\r\na\r\n");
+}
+
 TEST_F(beanstalk_reserve_test, ATimeoutBelowZeroIsNone) {
   say("reserve-with-timeout -1\r\n");
   pass(1000h);

@@ -1,5 +1,6 @@
 // FETCH and ACK: who gets which job, how long a fetch waits, and what becomes of it.
 
+#include "jobs/json/text.hpp"
 #include "jobs/protocol/faktory/testing/faktory_words.hpp"
 
 namespace sluice::jobs::testing::faktory_fetch_test {
@@ -47,6 +48,15 @@ TEST_F(FaktoryFetch, ItWaitsTwoSecondsAndThenSaysNothing) {
   EXPECT_FALSE(c.has_heard());
   pass(1ms);
   EXPECT_EQ(c.hear(), "$-1");
+}
+
+TEST_F(FaktoryFetch, AJobThatIsDueBeforeTheEndOfTheWaitIsHandedOverThoughBothAreSeenLate) {
+  auto& c = client();
+  const std::string at = R"("at":")" + format_time(time.after(2s)) + '"';
+  EXPECT_EQ(c.ask(push_line("12345678", at)), "+OK");
+  c.begin_fetch();
+  pass(1min);
+  EXPECT_EQ(jid_in(c.hear()), "\"12345678\"");
 }
 
 TEST_F(FaktoryFetch, AJobThatComesMeanwhileIsHandedOver) {

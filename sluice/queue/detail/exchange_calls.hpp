@@ -113,6 +113,15 @@ class exchange<T, Store>::pop_op {
     const std::lock_guard hold(exchange_.lock_);
     if (node_.linked()) exchange_.consumers_.remove(node_);
   }
+  // An item whose time came before the deadline wins over it, however late either was noticed.
+  bool take_late(const deadline& until)
+    requires requires(const Store& s) { s.due_by(until); }
+  {
+    wake_batch wakes;
+    const std::lock_guard hold(exchange_.lock_);
+    return exchange_.store_.due_by(until) &&
+           exchange_.poll_locked(slot_, node_.result, wakes, turn::any);
+  }
   outcome<T> result(status ended) {
     if (!ended) return ended;
     if (node_.error) std::rethrow_exception(node_.error);

@@ -228,7 +228,7 @@ job_spec beanstalk_session::spec_of(const command& c, std::string_view body) con
   spec.args.data = body;
   spec.args.type = content_type::bytes;
   spec.priority = priority_of(c.pri);
-  if (c.delay > 0) spec.run_at = server_.time.now() + std::chrono::seconds(c.delay);
+  if (c.delay > 0) spec.run_at = server_.time.after(std::chrono::seconds(c.delay));
   spec.lease_for = duration_of(std::max(c.ttr, std::uint32_t{1}));
   spec.retry = server_.retry;
   return spec;
