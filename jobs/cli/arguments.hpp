@@ -31,6 +31,7 @@ struct connection_arguments {
 struct serve_arguments {
   server_options server;
   std::string program = "sluice";  // how this was started, for lines to be pasted
+  std::vector<std::string> words;  // all of the command line, to be started again with
   std::string port_file;           // empty: none
   std::string user;                // to become when it listens; empty: as it is
   bool quiet = false;              // no banner

@@ -207,10 +207,14 @@ command_description command_line::describe_commands() const {
 std::variant<arguments, no_command> parse_arguments(int argc, const char* const* argv) {
   constexpr const char* alias = "beanstalkd";
   const std::string_view name = argc > 0 ? argv[0] : "";
-  if (name.substr(name.rfind('/') + 1) != alias) return command_line().parse(argc, argv);
   std::vector<const char*> words(argv, argv + argc);
-  words.insert(words.begin() + 1, alias);
-  return command_line().parse(static_cast<int>(words.size()), words.data());
+  if (name.substr(name.rfind('/') + 1) == alias) words.insert(words.begin() + 1, alias);
+  auto parsed = command_line().parse(static_cast<int>(words.size()), words.data());
+  if (auto* const command = std::get_if<arguments>(&parsed)) {
+    auto* const serve = std::get_if<serve_arguments>(command);
+    if (serve != nullptr) serve->words.assign(argv, argv + argc);
+  }
+  return parsed;
 }
 
 command_description describe_program() {

@@ -1,13 +1,17 @@
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "jobs/cli/beanstalkd_binlog.hpp"
 #include "jobs/cli/commands.hpp"
 #include "jobs/cli/user_change.hpp"
+#include "jobs/net/listening_sockets.hpp"
 #include "jobs/server/config.hpp"
 #include "jobs/server/server.hpp"
 #include "jobs/server/signal_watch.hpp"
@@ -50,11 +54,27 @@ result<std::unique_ptr<server>> open(const serve_arguments& what) {
 }
 
 // As whoever started it, where only they may.
-void_result listen(server& it, const serve_arguments& what, const user_change& user) {
+void_result listen(server& it, const serve_arguments& what, const user_change& user,
+                   net::listening_sockets& sockets) {
   const auto as_root = user.root_in_this_thread();
-  if (auto listens = it.listen(); !listens) return listens;
+  if (auto listens = it.listen(&sockets); !listens) return listens;
   const std::string& socket = what.server.beanstalk.socket;
   return socket.empty() ? done{} : user.give(socket);
+}
+
+// The program as it is installed by now, under the name and with the words that this one was
+// started with: same process, so systemd and other supervisors notice nothing. Returns only if that
+// fails.
+error replace_program(const serve_arguments& what, net::listening_sockets& sockets) {
+  sockets.pass_on();
+  std::vector<std::string> words = what.words;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execvp(argv.front(), argv.data());
+  ::execv("/proc/self/exe", argv.data());  // rather an old one than none
+  return {error_code::io_error,
+          "cannot start " + words.front() + " again: " + std::strerror(errno)};
 }
 
 }  // namespace
@@ -68,12 +88,14 @@ int run(const serve_arguments& what, const console& to) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that write
   const auto user = user_change::begin(what.user);
   if (!user) return static_cast<int>(to.complain(user.error()));
-  signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1});
+  auto sockets = net::listening_sockets::inherit("http");
+  if (!sockets) return static_cast<int>(to.complain(exit_code::bad_usage, sockets.error().message));
+  signal_watch signals({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
   auto server = open(what);
   if (!server) {
     return static_cast<int>(to.complain(code_for_store(server.error()), server.error().message));
   }
-  if (auto listens = listen(**server, what, *user); !listens) {
+  if (auto listens = listen(**server, what, *user, *sockets); !listens) {
     const exit_code code = code_for_address(listens.error());
     return static_cast<int>(to.complain(code, listens.error().message));
   }
@@ -98,6 +120,10 @@ int run(const serve_arguments& what, const console& to) {
   const auto end = (*server)->serve(signals);
   // At once: no destructor may wait for a worker or a disk now.
   if (end.at_once) std::_Exit(128 + end.signal);
+  if (end.restarts) {
+    server->reset();
+    return static_cast<int>(to.complain(replace_program(what, *sockets)));
+  }
   return static_cast<int>(exit_code::ok);
 }
 

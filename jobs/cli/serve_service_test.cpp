@@ -1,4 +1,4 @@
-// What is installed for systemd: the unit, and the configuration to begin with.
+// The files that are installed for systemd: units, and a sample configuration.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ std::string said_by(const std::string& command, int& code) {
   return text;
 }
 
-TEST(ServeService, HasAUnitThatSystemdUnderstands) {
+TEST(ServeService, HasUnitsThatSystemdUnderstands) {
   int code = 0;
   said_by("systemd-analyze --version", code);
   if (code != 0) GTEST_SKIP() << "there is no systemd-analyze here";
@@ -37,11 +37,15 @@ TEST(ServeService, HasAUnitThatSystemdUnderstands) {
   const std::string installed = "/usr/bin/sluice";
   ASSERT_NE(unit.find(installed), std::string::npos);
   unit.replace(unit.find(installed), installed.size(), SLUICE_PROGRAM);
-  const std::string file = make_file(folder, "sluice.service", unit);
-  const std::string said = said_by("systemd-analyze verify --man=no " + file, code);
+  std::string files = make_file(folder, "sluice.service", unit);
+  for (const std::string name :
+       {"sluice.socket", "sluice-beanstalk.socket", "sluice-faktory.socket"}) {
+    files += " " + make_file(folder, name, text_of(packaging + name));
+  }
+  const std::string said = said_by("systemd-analyze verify --man=no " + files, code);
   EXPECT_EQ(code, 0) << said;
   // What it does not know it only mentions.
-  EXPECT_EQ(said.find("sluice.service"), std::string::npos) << said;
+  EXPECT_EQ(said.find("sluice"), std::string::npos) << said;
 }
 
 TEST(ServeService, HasAConfigurationThatIsFineAlsoWithWhatItSuggests) {

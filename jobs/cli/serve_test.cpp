@@ -15,12 +15,14 @@
 #include "jobs/cli/testing/expect_has.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "jobs/client/client.hpp"
+#include "jobs/net/testing/socket_wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
 namespace sluice::jobs::cli::serve_test {
 namespace {
 
 using namespace std::chrono_literals;
+using jobs::testing::socket_wire;
 using sluice::testing::eventually;
 using testing::ended;
 using testing::make_file;
@@ -170,47 +172,27 @@ TEST(Serve, RefusesAFileThatIsNoStore) {
   EXPECT_HAS(end.err, "jobs.db");
 }
 
-TEST(Serve, LetsWorkersFinishWhenItIsToldToEnd) {
+TEST(Serve, DoesNotWaitForWorkersOfTheHttpApi) {
   const temporary_folder folder;
-  server_program server(folder);
-  auto c = connect(server);
-  push(c);
-  const leased_job job = lease(c);
-  server.itself().signal(SIGTERM);
-  eventually([&] { return server.itself().err().find("shutting down") != std::string::npos; });
-  EXPECT_FALSE(server.itself().has_ended());
-  const auto acked = c.ack(job.ref());
-  EXPECT_TRUE(acked) << acked.error().message;
-  const ended end = server.itself().wait();
-  EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_HAS(end.err, "leased=1");
-  EXPECT_EQ(end.err.find("did not finish"), std::string::npos) << end.err;
-}
-
-TEST(Serve, LetsAWorkerThatConnectsAnewFinishWhenItIsToldToEnd) {
-  const temporary_folder folder;
-  server_program server(folder);
   leased_job job;
   {
+    server_program server(folder);
     auto c = connect(server);
     push(c);
     job = lease(c);
+    const ended end = server.stop();
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_HAS(end.err, "shutting down signal=SIGTERM leased=1");
+    EXPECT_EQ(end.err.find("did not finish"), std::string::npos) << end.err;
   }
-  server.itself().signal(SIGTERM);
+  server_program server(folder);
   auto c = connect(server);
-  // Refused once it is shutting down, and answered all the same.
-  eventually([&] {
-    const auto pushed = c.push({.kind = "late"});
-    return !pushed && pushed.error().code == error_code::shutting_down;
-  });
-  auto another = connect(server);
-  const auto extended = another.extend(job.ref());
+  const auto again = c.lease({}, deadline::after(0s));
+  EXPECT_FALSE(again) << "handed out twice";
+  const auto extended = c.extend(job.ref());
   EXPECT_TRUE(extended) << extended.error().message;
-  auto third = connect(server);
-  const auto acked = third.ack(job.ref());
+  const auto acked = c.ack(job.ref());
   EXPECT_TRUE(acked) << acked.error().message;
-  const ended end = server.itself().wait();
-  EXPECT_EQ(end.code, 0) << end.err;
 }
 
 TEST(Serve, AnswersThoseWhoWaitWhenItIsToldToEnd) {
@@ -229,32 +211,17 @@ TEST(Serve, AnswersThoseWhoWaitWhenItIsToldToEnd) {
   EXPECT_EQ(answered.error().code, error_code::shutting_down) << answered.error().message;
 }
 
-TEST(Serve, SavesLeasesThatAreOutWhenTheGraceIsOver) {
-  const temporary_folder folder;
-  lease_ref held;
-  {
-    server_program server(folder, {"--shutdown-grace", "50ms"});
-    auto c = connect(server);
-    push(c);
-    held = lease(c).ref();
-    const ended end = server.stop();
-    EXPECT_EQ(end.code, 0) << end.err;
-    EXPECT_HAS(end.err, "workers did not finish in time leased=1");
-  }
-  server_program server(folder);
-  auto c = connect(server);
-  const auto acked = c.ack(held);
-  EXPECT_TRUE(acked) << acked.error().message;
-}
-
 TEST(Serve, EndsAtOnceOnASecondSignalAndHasLostNothing) {
   const temporary_folder folder;
   {
-    server_program server(folder);
+    server_program server(folder, {"--beanstalk", ":0"});
     auto c = connect(server);
     push(c);
     push(c);
-    lease(c);
+    // It waits for a job that a connection of beanstalk holds.
+    socket_wire beanstalk(server.port_for("beanstalk"));
+    beanstalk.send("reserve\r\n");
+    ASSERT_TRUE(beanstalk.line().starts_with("RESERVED "));
     server.itself().signal(SIGINT);
     eventually([&] { return server.itself().err().find("shutting down") != std::string::npos; });
     server.itself().signal(SIGINT);

@@ -49,6 +49,7 @@ void_result engine::impl::start() {
 void engine::impl::stop() {
   call([&](detail::core& c, detail::answers& out) {
     c.close(out);
+    c.stop_intake();
     stopping_ = true;
   });
   wake_.set();

@@ -11,7 +11,9 @@
 // cancelled or deleted and its retention was over. A job is leased to one worker at a time; when
 // its lease runs out it fails that attempt and is given to another, so delivery is at least once.
 // Leases themselves are kept in memory: after a crash, what was running is ready again at once.
-// `close` and destruction save them, and the next engine on the same store honours them.
+// `stop` and destruction save them, and the next engine on the same store honours them until they
+// run out. Time without an engine counts, except that a lease that ran out in it gets its duration
+// again.
 // Order: in a queue by priority, then by arrival; a retry arrives when its pause is over. Jobs with
 // the same key run one at a time in the order of their arrival, whatever their priority.
 // Between queues: a lease that names several takes from those that have jobs in proportion to their
@@ -210,8 +212,9 @@ class engine {
   jobs::health health() const;
   std::string describe_store() const;
 
-  // Shutting down. close: no pushes and no leases any more, those that wait hear shutting_down;
-  // workers can still extend, ack and fail. drained: becomes ready when nothing is running.
+  // Shutting down. close: no leases any more, and no push waits for room; calls that do either get
+  // shutting_down. Other pushes are still taken, and workers can extend, ack and fail. drained:
+  // becomes ready when nothing is running.
   void close();
   future<status> drained(wait_limits limits = {});
   // close, saves the leases that are still out, commits, ends the committing thread. Calls after it

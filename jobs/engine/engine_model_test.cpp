@@ -487,7 +487,8 @@ class EngineModel : public engine_words {
     pass_a_second();  // the probe
     EXPECT_TRUE(e().health().takes_pushes);
   }
-  // A stop, after which leases go on, or a crash, after which they are gone.
+  // A stop, after which leases run out when they would have without it, or a crash, after which
+  // they are gone.
   void start_again() {
     settle();
     if (roll(2) == 0) {
@@ -504,7 +505,6 @@ class EngineModel : public engine_words {
           continue;
         }
         l.lasts = m.jobs.at(at->first).lease_for;
-        l.until = std::max(l.until, m.now + l.lasts);
         ++at;
       }
     }

@@ -389,7 +389,10 @@ TEST_F(EnginePush, ABlockedPushHearsOfTheShutdown) {
   auto waits = begin_push({});
   e().close();
   EXPECT_EQ(code_of(waits.get()), error_code::shutting_down);
-  EXPECT_EQ(code_of(try_push({})), error_code::shutting_down);
+  EXPECT_EQ(code_of(try_push({})), error_code::shutting_down) << "it would have to wait";
+  EXPECT_EQ(code_of(e().push_many({{.kind = "k"}}, bulk::all_or_nothing).get().at(0)),
+            error_code::shutting_down);
+  EXPECT_TRUE(try_push({.queue = "other"}));
 }
 
 TEST_F(EnginePush, ASmallPushBehindALargeOneThatGaveUpIsLetIn) {

@@ -634,28 +634,55 @@ TEST_F(HttpConnection, IsDrainedWhenIntakeCloses) {
   EXPECT_EQ(jobs().drained().get(), status::ok);
 }
 
-TEST_F(HttpConnection, BeginsNothingWhileTheServerShutsDown) {
+TEST_F(HttpConnection, IsAnsweredAndEndsWhileTheServerShutsDown) {
   start();
   push();
   server().close_intake();
-  for (const auto& [method, target] : {std::pair{"POST", "/v1/jobs"},
-                                       {"POST", "/v1/leases"},
-                                       {"GET", "/v1/jobs/1"},
-                                       {"GET", "/v1/jobs"},
-                                       {"POST", "/v1/queues/default/pause"},
-                                       {"GET", "/v1/stats"},
-                                       {"GET", "/readyz"}}) {
+  jobs().close();
+  for (const auto& [method, target, status] : {std::tuple{"POST", "/v1/jobs", 201},
+                                               {"POST", "/v1/leases", 503},
+                                               {"GET", "/v1/jobs/1", 200},
+                                               {"GET", "/v1/jobs", 200},
+                                               {"POST", "/v1/queues/default/pause", 200},
+                                               {"GET", "/v1/stats", 200},
+                                               {"GET", "/readyz", 503}}) {
     wire w = connect();
-    w.request(method, target, std::string_view(method) == "POST" ? R"({"kind":"k"})" : "");
+    w.request(method, target,
+              target == std::string_view("/v1/jobs") && status == 201 ? R"({"kind":"k"})"
+              : target == std::string_view("/v1/leases")              ? "{}"
+                                                                      : "");
     const reply r = w.receive();
-    problem_of(r, 503, error_code::shutting_down);
+    EXPECT_EQ(r.status, status) << target << r.body;
+    if (status == 503) problem_of(r, 503, error_code::shutting_down);
     EXPECT_EQ(r.header("connection"), "close") << target;
     EXPECT_TRUE(w.ends());
   }
-  EXPECT_EQ(jobs().stats().pushed, 1U);
+  EXPECT_EQ(jobs().stats().pushed, 2U);
   EXPECT_EQ(jobs().stats().leased, 0U);
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
   EXPECT_EQ(ask("GET", "/metrics").status, 200);
+}
+
+TEST_F(HttpConnection, AnIdleClientIsAnsweredOnceMoreWhenTheServerStops) {
+  start({.last_request_time = 60s});
+  wire idle = connect();
+  idle.send(health);
+  EXPECT_EQ(idle.receive().header("connection"), "");
+  wire fresh = connect();
+  eventually([&] { return server().connections() == 2; });
+  expect_alive_ = false;
+  seam::thread stops([&] { server().stop(); });
+  eventually([&] { return !connect().connected(); }, "the listener to close");
+  idle.send(one_push);
+  const reply pushed = idle.receive();
+  EXPECT_EQ(pushed.status, 201) << pushed.body;
+  EXPECT_EQ(pushed.header("connection"), "close");
+  EXPECT_TRUE(idle.ends());
+  fresh.send(one_push);
+  EXPECT_EQ(fresh.receive().status, 201);
+  EXPECT_TRUE(fresh.ends());
+  stops.join();
+  EXPECT_EQ(jobs().stats().pushed, 2U);
 }
 
 TEST_F(HttpConnection, IsAnsweredBeforeTheServerStops) {

@@ -84,9 +84,12 @@ result<std::uint16_t> http_server::impl::start(engine& jobs) {
   }
   std::vector<net::loop*> loops;
   for (const auto& l : loops_) loops.push_back(l.get());
-  listener_.emplace(std::move(loops), [this](net::stream::socket_type socket, std::size_t which) {
-    take(std::move(socket), which);
-  });
+  listener_.emplace(
+      std::move(loops),
+      [this](net::stream::socket_type socket, std::size_t which) {
+        take(std::move(socket), which);
+      },
+      net::kept_socket{state_.options.sockets, "http"});
   auto port = listener_->listen(*where);
   if (!port) {
     listener_.reset();

@@ -44,11 +44,18 @@
 #include "jobs/model/time.hpp"
 #include "sluice/sync/waiter.hpp"
 
+namespace sluice::jobs::net {
+class listening_sockets;
+}
+
 namespace sluice::jobs {
 
 struct http_server_options {
   std::string address = "127.0.0.1";  // or any other of this machine, or "localhost"
   std::uint16_t port = 7433;          // zero: any that is free
+  // Has the socket "http" to accept on, or gets it; an inherited socket must have the address and
+  // port above. Null: the socket ends with the server.
+  net::listening_sockets* sockets = nullptr;
   std::size_t threads = 1;
   time_source* time = nullptr;  // of `delay` and of dates; null: real_time()
   std::string version{};        // for /metrics; empty: none
@@ -88,7 +95,8 @@ struct http_server_options {
   // While others wait for the memory of long bodies, one that has some of it must bring so much,
   // after its first second.
   std::size_t wanted_bytes_per_second = std::size_t{256} << 10;
-  milliseconds linger_time{2000};  // for a client to read the last answer before the end
+  milliseconds last_request_time{500};  // for a request on an idle connection, when it stops
+  milliseconds linger_time{2000};       // for a client to read the last answer before the end
   milliseconds push_wait{30'000};  // for room in a queue that blocks, if the client does not say
   milliseconds wait_max{600'000};  // the longest that a client may ask to wait
 };
@@ -106,12 +114,12 @@ class http_server {
   // that can be used), unavailable (in use, or what the system says).
   result<std::uint16_t> start(engine& jobs);
 
-  // /readyz says 503, and so does whatever is not about a lease that is open, or about the server
-  // itself; connections end after such an answer. New ones are taken: a worker that has lost its
-  // own can still say how its job went.
+  // /readyz answers 503. Other requests are answered as before, and then the connection ends,
+  // except after a request about a lease. New connections are accepted.
   void close_intake();
-  // close_intake, takes no connections any more, answers what is under way, closes; what is left at
-  // the limit is cut off.
+  // close_intake, then closes the listener, answers the requests that have been received, and
+  // closes their connections; cuts off what is left at the limit. An idle connection gets
+  // `last_request_time` for another request, so that a request that is under way is answered too.
   void stop(const wait_limits& limits = {});
 
   // From the next request on. Requests that are open are checked again before they take effect;

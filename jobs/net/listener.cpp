@@ -1,5 +1,7 @@
 #include "jobs/net/listener.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "jobs/net/listening_sockets.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::jobs::net {
@@ -38,14 +41,16 @@ result<boost::asio::ip::address> parse_address(const std::string& text) {
                "cannot listen on '" + text + "': expected an address such as 127.0.0.1 or ::1"};
 }
 
-listener::listener(std::vector<loop*> loops, taken then)
+listener::listener(std::vector<loop*> loops, taken then, kept_socket kept)
     : loops_(std::move(loops)),
       then_(std::move(then)),
+      kept_(std::move(kept)),
       acceptor_(loops_.front()->context()),
       again_(loops_.front()->context()) {}
 
 listener::~listener() {
-  if (!path_.empty()) ::unlink(path_.c_str());
+  const bool is_kept = kept_.in != nullptr && kept_.in->keeps_file(kept_.name);
+  if (!path_.empty() && !is_kept) ::unlink(path_.c_str());
 }
 
 result<std::uint16_t> listener::listen(const tcp::endpoint& where) {
@@ -67,7 +72,8 @@ void_result listener::listen_local(const std::string& path) {
   }
   const local::endpoint where(path);
   struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0) {
+  const bool is_inherited = kept_.in != nullptr && kept_.in->has(kept_.name);
+  if (!is_inherited && ::lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode)) {
       return error{error_code::invalid,
                    "cannot listen on " + path + ": there is a file, and it is no socket"};
@@ -87,6 +93,27 @@ void_result listener::listen_local(const std::string& path) {
 }
 
 void_result listener::open(const protocol::endpoint& where, const std::string& place) {
+  const int inherited = kept_.in != nullptr ? kept_.in->duplicate(kept_.name) : -1;
+  if (inherited < 0) {
+    auto opened = open_new(where, place);
+    if (opened && kept_.in != nullptr) kept_.in->add(kept_.name, acceptor_.native_handle());
+    return opened;
+  }
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(inherited, reinterpret_cast<sockaddr*>(&bound), &size);
+  const bool is_local = where.protocol().family() == AF_UNIX;
+  boost_error ec = boost::asio::error::address_family_not_supported;
+  if (is_local == (bound.ss_family == AF_UNIX)) {
+    acceptor_.assign(protocol(bound.ss_family, is_local ? 0 : IPPROTO_TCP), inherited, ec);
+  }
+  if (!ec) return done{};
+  ::close(inherited);
+  return error{error_code::invalid, "cannot listen on the socket '" + kept_.name +
+                                        "' in place of " + place + ": " + ec.message()};
+}
+
+void_result listener::open_new(const protocol::endpoint& where, const std::string& place) {
   boost_error ec;
   acceptor_.open(where.protocol(), ec);
   if (!ec) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), ec);
@@ -103,13 +130,13 @@ void_result listener::open(const protocol::endpoint& where, const std::string& p
 
 void listener::accept() {
   const std::size_t which = next_loop_++ % loops_.size();
+  is_accepting_ = true;
   acceptor_.async_accept(loops_[which]->context(),
                          [this, which](const boost_error& ec, stream::socket_type socket) {
-                           if (!acceptor_.is_open()) return;
-                           if (!ec) {
-                             then_(std::move(socket), which);
-                             return accept();
-                           }
+                           is_accepting_ = false;
+                           if (!ec) then_(std::move(socket), which);
+                           if (!acceptor_.is_open()) return end_if_closed();
+                           if (!ec) return accept();
                            again_.expires_after(accept_pause);
                            again_.async_wait([this](const boost_error& stopped) {
                              if (!stopped && acceptor_.is_open()) accept();
@@ -117,15 +144,22 @@ void listener::accept() {
                          });
 }
 
+// The handler of an accept that was under way comes after this, and may have a connection: the
+// system had accepted it already.
 void listener::close() {
   event closed;
   loops_.front()->run_soon([&] {
     boost_error ignored;
     acceptor_.close(ignored);
     again_.cancel();
-    closed.set();
+    closed_ = &closed;
+    end_if_closed();
   });
   closed.wait();
+}
+
+void listener::end_if_closed() {
+  if (closed_ != nullptr && !is_accepting_) std::exchange(closed_, nullptr)->set();
 }
 
 }  // namespace sluice::jobs::net

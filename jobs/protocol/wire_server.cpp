@@ -71,9 +71,11 @@ result<std::uint16_t> wire_server::impl::listen(const listen_place& where) {
   for (const auto& l : loops_) loops.push_back(l.get());
   const bool is_local = !where.unix_path.empty();
   auto& made = *listeners_.emplace_back(std::make_unique<net::listener>(
-      std::move(loops), [this, is_local](net::stream::socket_type socket, std::size_t which) {
+      std::move(loops),
+      [this, is_local](net::stream::socket_type socket, std::size_t which) {
         take(std::move(socket), which, is_local);
-      }));
+      },
+      net::kept_socket{state_.options.sockets, where.name}));
   if (is_local) {
     if (auto listens = made.listen_local(where.unix_path); !listens) return listens.error();
     return std::uint16_t{0};

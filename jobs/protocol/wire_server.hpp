@@ -26,16 +26,24 @@
 #include "jobs/protocol/session.hpp"
 #include "sluice/sync/waiter.hpp"
 
+namespace sluice::jobs::net {
+class listening_sockets;
+}
+
 namespace sluice::jobs::protocol {
 
 struct listen_place {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;   // zero: any that is free
   std::string unix_path{};  // not empty: a socket of this machine there, instead of TCP
+  std::string name{};       // of its socket, in wire_server_options::sockets
 };
 
 struct wire_server_options {
   std::vector<listen_place> listen{{}};
+  // A socket that is named there like a place is used for it; its address must be that of the
+  // place. Null: sockets end with the server.
+  net::listening_sockets* sockets = nullptr;
   std::string name = "wire";  // of its threads: sluice-NAME-1
   std::size_t threads = 1;
   std::optional<tls_files> tls{};  // for TCP; sockets of this machine need none

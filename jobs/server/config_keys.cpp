@@ -131,8 +131,9 @@ std::vector<config_key> make_keys() {
        sync_words},
       {"sync_interval", "--sync-interval", "how often with sync = interval", k::duration,
        [](o& x) -> time { return x.sync_interval; }, 1, hour},
-      {"shutdown_grace", "--shutdown-grace", "how long workers may take to finish when it ends",
-       k::duration, [](o& x) -> time { return x.shutdown_grace; }, 0, day},
+      {"shutdown_grace", "--shutdown-grace",
+       "how long what cannot be saved may take to finish when it ends", k::duration,
+       [](o& x) -> time { return x.shutdown_grace; }, 0, day},
 
       {"http.max_connections", "--max-connections", "connections at a time", k::count,
        [](o& x) -> number { return x.http.connections_max; }, 1, 1'000'000},

@@ -12,11 +12,13 @@
 
 #include "jobs/deliver/delivery_metrics.hpp"
 #include "jobs/json/text.hpp"
+#include "jobs/net/listener.hpp"
 #include "jobs/server/descriptor_shares.hpp"
 #include "jobs/server/detail/server_impl.hpp"
 #include "jobs/server/shell_word.hpp"
 #include "jobs/store/memory/memory_store.hpp"
 #include "jobs/store/sqlite/sqlite_store.hpp"
+#include "sluice/sync/event.hpp"
 
 namespace sluice::jobs {
 namespace {
@@ -29,6 +31,9 @@ constexpr mode_t private_folder = 0700;
 // For answers that are under way when all else is done; a client that does not read them has lost
 // nothing but the answer.
 constexpr milliseconds last_answers{5'000};
+
+// For jobs that connections of beanstalk and Faktory hold, at the end.
+constexpr milliseconds looked_at_every{20};
 
 // How soon a token that was made or revoked by a command is known to a server that runs.
 constexpr milliseconds tokens_looked_at{1'000};
@@ -81,6 +86,8 @@ std::string_view name_of(int signal) {
       return "SIGHUP";
     case SIGUSR1:
       return "SIGUSR1";
+    case SIGUSR2:
+      return "SIGUSR2";
     default:
       return "a signal";
   }
@@ -169,6 +176,7 @@ http_server_options server::impl::http_options() {
   http_server_options o = options_.http;
   o.address = options_.listen.host;
   o.port = options_.listen.port;
+  o.sockets = sockets_;
   o.version = SLUICE_VERSION;
   if (is_secure()) o.tls = options_.tls;
   o.on_audit = [this](const audit_entry& e) {
@@ -196,18 +204,39 @@ http_server_options server::impl::http_options() {
   return o;
 }
 
-void_result server::impl::listen() {
+void_result server::impl::listen(net::listening_sockets* sockets) {
+  sockets_ = sockets;
   make_protocols();
   if (options_.serves_http) {
     if (auto listens = listen_http(); !listens) return listens;
   }
   if (auto listens = listen_protocols(); !listens) return listens;
+  if (sockets_ != nullptr) {
+    for (const std::string& name : sockets_->close_unused()) {
+      log_.warn("a socket was passed that no setting listens on", {{"socket", name}});
+    }
+  }
   for (const std::string& warning : options_.warnings) log_.warn(warning);
   audit_->write({.who = "local", .from = "start", .act = "start " + places()});
   return done{};
 }
 
+// The address of a socket that systemd or the process before passed under this name.
+listen_address server::impl::given_or(std::string_view name, const listen_address& set) {
+  const auto given = sockets_ != nullptr ? sockets_->tcp_address(name) : std::nullopt;
+  if (!given) return set;
+  const listen_address at{given->address().to_string(), given->port()};
+  const auto host = net::parse_address(set.host);
+  const bool is_as_set = host && *host == given->address() && set.port == given->port();
+  if (!is_as_set && set.port != 0) {
+    log_.warn("the passed socket is used in place of the address that is set",
+              {{"socket", name}, {"address", to_string(at)}, {"set", to_string(set)}});
+  }
+  return at;
+}
+
 void_result server::impl::listen_http() {
+  options_.listen = given_or("http", options_.listen);
   http_ = std::make_unique<http_server>(http_options());
   const auto port = http_->start(*engine_);
   if (!port) {
@@ -280,16 +309,33 @@ int server::impl::wait_for_the_end(signal_watch& signals) {
       reload();
     } else if (woken.number == SIGUSR1) {
       drain();
-    } else {
+    } else if (woken.number != SIGUSR2 || may_restart()) {
       return woken.number;
     }
   }
 }
 
+// The next program reads the configuration. A wrong configuration must not end this server.
+bool server::impl::may_restart() {
+  std::string why;
+  if (sockets_ == nullptr || !reloader_) {
+    why = "this server has no program to be replaced by";
+  } else if (options_.memory) {
+    why = "nothing is stored (--memory), so that all jobs would be lost";
+  } else if (const auto fresh = reloader_(); !fresh) {
+    why = fresh.error().message;
+  }
+  if (why.empty()) return true;
+  log_.error("not restarted", {{"signal", "SIGUSR2"}, {"reason", why}});
+  return false;
+}
+
 server::ending server::impl::serve(signal_watch& signals) {
   const int first = wait_for_the_end(signals);
-  systemd_.stopping("waiting for workers");
-  audit_->write({.who = "local", .from = name_of(first), .act = "stop"});
+  const bool restarts = first == SIGUSR2;
+  restarts ? systemd_.reloading() : systemd_.stopping("stopping");
+  if (sockets_ != nullptr) restarts ? sockets_->stay_open() : sockets_->close_own();
+  audit_->write({.who = "local", .from = name_of(first), .act = restarts ? "restart" : "stop"});
   log_.info("shutting down", {{"signal", name_of(first)},
                               {"leased", engine_->stats().running},
                               {"grace", options_.shutdown_grace}});
@@ -301,40 +347,62 @@ server::ending server::impl::serve(signal_watch& signals) {
   });
   auto woken = signals.wait();
   // There is nothing left to load for, and all that can drains.
-  while (woken.number == SIGHUP || woken.number == SIGUSR1) woken = signals.wait();
+  while (woken.number == SIGHUP || woken.number == SIGUSR1 || woken.number == SIGUSR2) {
+    woken = signals.wait();
+  }
   if (woken.what == signal_watch::woken::by::signal) {
     log_.warn("ending at once",
               {{"signal", name_of(woken.number)}, {"leased", engine_->stats().running}});
     hurry_.request_stop();
-    return {true, woken.number};
+    return {.at_once = true, .signal = woken.number};
   }
   stopping_ = {};  // joins
-  return {false, first};
+  return {.at_once = false, .restarts = restarts, .signal = first};
 }
 
+// Pushes are taken until the connections end.
 void server::impl::shut_down() {
   const auto began = seam::now();
-  if (http_ != nullptr) http_->close_intake();
-  close_protocol_intake();
-  posts_.with([](std::unique_ptr<deliverer>& posts) { posts->close(); });
-  engine_->close();
   const auto limits = wait_limits(deadline::after(options_.shutdown_grace), hurry_.get_token());
-  if (engine_->drained(limits).get() == status::timed_out) {
-    log_.warn("workers did not finish in time", {{"leased", engine_->stats().running}});
+  if (!await_what_cannot_be_saved(limits)) {
+    log_.warn("jobs did not finish in time", {{"leased", engine_->stats().running}});
   }
-  log_.info("closing connections", {{"within", last_answers}});
+  log_.info("closing connections",
+            {{"within", last_answers}, {"leased", engine_->stats().running}});
   stop();
   log_.info("stopped", {{"took", std::chrono::duration_cast<milliseconds>(seam::now() - began)}});
+}
+
+// A post that is under way, and a job that a connection of beanstalk or Faktory holds, would be
+// done twice. Leases of the HTTP API are saved. False: not all of it ended in time.
+bool server::impl::await_what_cannot_be_saved(const wait_limits& limits) {
+  deliverer* const posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return mine.get(); });
+  posts->close();
+  const bool posted = posts->drained(limits) == status::ok;
+  if (protocol_jobs() == 0) return posted;
+  if (http_ != nullptr) http_->close_intake();
+  close_protocol_intake();
+  engine_->close();  // no further ones
+  event never;
+  while (protocol_jobs() > 0) {
+    if (limits.deadline.passed() || limits.stop.stop_requested()) return false;
+    (void)never.wait_within(wait_limits(deadline::after(looked_at_every), limits.stop));
+  }
+  return posted;
 }
 
 void server::impl::stop() {
   // Without its lock: the committing thread may be about to ask for it.
   auto posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return std::move(mine); });
   if (posts != nullptr) (void)posts->stop(deadline::after(milliseconds(0)));
-  // Those who speak to clients first: an answer may still wait for a commit.
+  // Waiting calls end. Other requests are served until their connections end.
+  if (engine_ != nullptr) engine_->close();
   const wait_limits limits(deadline::after(last_answers));
-  if (http_ != nullptr) http_->stop(limits);
-  stop_protocols(limits);
+  {
+    // At the same time: each gives its clients a moment, in which new connections wait.
+    const seam::thread protocols([&] { stop_protocols(limits); });
+    if (http_ != nullptr) http_->stop(limits);
+  }
   if (engine_ != nullptr) engine_->stop();
 }
 
@@ -366,8 +434,7 @@ std::string server::impl::banner(std::string_view program) const {
   text += "  " + sluice + " work --exec cat" + flag + "\n";
   text += "See what there is:\n";
   text += "  " + sluice + " queues" + flag + "\n\n";
-  text += "Ctrl-C ends it when workers have finished, after at most " +
-          format_duration(options_.shutdown_grace) + "; a second one at once.\n";
+  text += "Ctrl-C ends it and saves the leases of workers; a second one ends it at once.\n";
   return text;
 }
 
@@ -382,8 +449,8 @@ server::server(std::unique_ptr<impl> it) : impl_(std::move(it)) {}
 
 server::~server() = default;
 
-void_result server::listen() {
-  return impl_->listen();
+void_result server::listen(net::listening_sockets* sockets) {
+  return impl_->listen(sockets);
 }
 
 std::uint16_t server::port() const {

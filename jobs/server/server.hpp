@@ -27,6 +27,10 @@
 #include "jobs/server/server_options.hpp"
 #include "jobs/server/signal_watch.hpp"
 
+namespace sluice::jobs::net {
+class listening_sockets;
+}
+
 namespace sluice::jobs {
 
 class server {
@@ -39,8 +43,9 @@ class server {
   server& operator=(const server&) = delete;
 
   // invalid (also: others could reach it, and there is no token or no TLS), or unavailable when the
-  // address cannot be had. Once.
-  void_result listen();
+  // address cannot be had. Once. With `sockets`, which must outlive the server: listens on those
+  // named "http", "beanstalk", "beanstalk-socket" and "faktory", opens the others and adds them.
+  void_result listen(net::listening_sockets* sockets = nullptr);
   std::uint16_t port() const;            // after listen
   std::uint16_t beanstalk_port() const;  // zero: not on TCP
   std::uint16_t faktory_port() const;    // zero: off
@@ -55,16 +60,18 @@ class server {
 
   struct ending {
     // A second signal: the caller should end the process without further ado, since what is left
-    // (waiting for workers, saving their leases) was given up. Nothing acknowledged is lost.
+    // (waiting for the end of jobs, saving leases) was given up. Nothing acknowledged is lost.
     bool at_once = false;
+    // SIGUSR2: the caller should replace this process by the program as it is installed now, which
+    // inherits the sockets (listening_sockets::pass_on).
+    bool restarts = false;
     int signal = 0;  // that ended it
   };
-  // Until a signal; SIGHUP reads again what can be replaced while it serves, and goes on, and so
-  // does SIGUSR1, which makes beanstalk refuse puts. Then: no
-  // pushes and no leases any more, calls that wait are answered; workers may extend, ack and fail
-  // until nothing is leased, up to options::shutdown_grace; the leases that are left are saved, all
-  // is committed and the store closed. A second signal is heard at any time of that. `signals` must
-  // outlive the server.
+  // Until a signal. SIGHUP (reloads settings) and SIGUSR1 (makes beanstalk refuse puts) do not end
+  // it. Then: posts that are under way and jobs that connections of beanstalk and Faktory hold may
+  // end, up to options::shutdown_grace; waiting calls are answered, connections end, leases are
+  // saved, all is committed and the store is closed. Pushes are taken until their connection ends.
+  // A second signal is noticed at any time of that. `signals` must outlive the server.
   ending serve(signal_watch& signals);
 
  private:

@@ -90,7 +90,8 @@ struct server_options {
   std::string token_file;      // empty: tokens.json in the data folder
 
   engine_options engine;
-  milliseconds shutdown_grace{30'000};  // for leases to finish, after SIGTERM
+  // At a stop, for posts and for jobs that connections of beanstalk and Faktory hold.
+  milliseconds shutdown_grace{30'000};
   log_options log;
   std::string audit_file;             // empty: audit lines go where the log goes
   std::vector<std::string> warnings;  // of whoever made these; logged once it listens

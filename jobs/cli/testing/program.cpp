@@ -50,6 +50,12 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
   return all;
 }
 
+std::string names_of(const std::vector<std::pair<std::string, int>>& sockets) {
+  std::string all;
+  for (const auto& [name, socket] : sockets) all += (all.empty() ? "" : ":") + name;
+  return all;
+}
+
 // Adds a failure if `sluice` crashed, so that the output of the test shows the report. `sent` is
 // the last signal of the test itself.
 void expect_no_crash(int status, int sent, const std::string& err) {
@@ -92,6 +98,13 @@ program::program(const std::vector<std::string>& words, const start_options& o) 
   std::vector<std::string> command = {o.called.empty() ? SLUICE_PROGRAM : o.called};
   command.insert(command.end(), words.begin(), words.end());
   std::vector<std::string> environment = environment_with(o.environment);
+  if (!o.sockets.empty()) {
+    // LISTEN_PID is known only in the process itself.
+    const std::string start = R"(export LISTEN_PID=$$; exec "$0" "$@")";
+    command.insert(command.begin(), {"/bin/sh", "-c", start});
+    environment.push_back("LISTEN_FDS=" + std::to_string(o.sockets.size()));
+    environment.push_back("LISTEN_FDNAMES=" + names_of(o.sockets));
+  }
   const std::string in = make_file(folder_, "in", o.input);
   const std::string out = o.on_terminal ? open_terminal(terminal_) : folder_.file("out");
 
@@ -103,6 +116,9 @@ program::program(const std::vector<std::string>& words, const start_options& o) 
                                      O_WRONLY | O_CREAT | O_NOCTTY, 0644);
   ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, folder_.file("err").c_str(),
                                      O_WRONLY | O_CREAT, 0644);
+  for (std::size_t i = 0; i < o.sockets.size(); ++i) {
+    ::posix_spawn_file_actions_adddup2(&files, o.sockets[i].second, static_cast<int>(3 + i));
+  }
   // A shell starts background jobs with SIGINT and SIGQUIT ignored. Reset both, because this test
   // may be such a job.
   sigset_t defaults;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/testing/temporary_folder.hpp"
@@ -32,6 +33,8 @@ struct start_options {
   std::vector<std::string> environment{};  // NAME=VALUE, beside this program's own
   bool on_terminal = false;                // its standard output is one
   bool has_keyboard = false;               // and its standard input the same: see `type`
+  // Listening sockets that it inherits, with their names, as from systemd.
+  std::vector<std::pair<std::string, int>> sockets{};
 };
 
 // `sluice` with these words, from its start. Killed when it outlives the test.

@@ -21,6 +21,10 @@ namespace sluice::jobs::detail {
 
 class waiting;
 
+inline error shutting_down() {
+  return {error_code::shutting_down, "the server is shutting down"};
+}
+
 template <class T>
 struct answer {
   promise<T> to;

@@ -148,6 +148,7 @@ bool engine::impl::round(who by, const between& then) {
     core_.settle(out);  // first those who wait for what was read, then those who waited too long
     core_.fire_due(now, due_since, out);
     core_.settle(out);
+    if (has_saved_leases_ && core_.staged() > 0) forget_saved_leases();
     next = core_.take_commit();
     if (next.empty()) {  // nothing that is due has changed a job
       core_.serves_due(false);
@@ -461,13 +462,16 @@ void engine::impl::store_failed(const error& why, detail::answers& out) {
   probe_at_ = is_damaged ? time_point::max() : time_.timers().now() + options_.probe_every;
 }
 
-// They are ours now; found again after a crash, they would hold jobs that nobody works on.
+// This engine has restored them. If a crash brought them back, they would hold jobs without a
+// worker. No change of a job is stored before this, so a saved lease never outlives a change of its
+// job.
 void engine::impl::forget_saved_leases() {
+  has_saved_leases_ = false;
   change c;
   c.what = change::op::drop_leases;
   core_.stage(std::move(c));
   core_.stage_after([this](const detail::commit::outcome& how, detail::answers&) {
-    has_saved_leases_ = how.why_not != nullptr;  // then when the store works again
+    if (how.why_not != nullptr) has_saved_leases_ = true;  // with the next commit
   });
 }
 
@@ -566,6 +570,7 @@ void engine::impl::finish() {
     const std::lock_guard hold(mutex_);
     is_over_ = calls_.empty() && !core_.has_staged();
     if (!is_over_) continue;
+    if (has_saved_leases_) forget_saved_leases();
     core_.stage_saved_leases();  // as they will stay: nobody can end one any more
     last = core_.take_commit();
     break;

@@ -32,10 +32,6 @@ cron_schedule never() {
   return cron_schedule::parse("@yearly").value();
 }
 
-error shutting_down() {
-  return {error_code::shutting_down, "the server is shutting down"};
-}
-
 }  // namespace
 
 bool queue_state::has_room(std::uint64_t jobs, std::uint64_t bytes) const noexcept {
@@ -68,29 +64,7 @@ void core::load(store::contents contents) {
     by_number_.emplace(saved.number, q.get());
     queues_.emplace(std::move(saved.name), std::move(q));
   }
-  const time_point now = time_.timers().now();
-  const unix_time wall = time_.now();
-  for (store::saved_lease& saved : contents.leases) {
-    queue_state* const q = find_queue(saved.queue);
-    if (q == nullptr) continue;
-    lease_state& l = leases_[saved.it->id];
-    l.owner = this;
-    l.queue = q;
-    l.weight = weight_of(saved.it->spec);
-    keep_leased(l, saved.it);
-    l.key = saved.lease.key;
-    l.worker = std::move(saved.lease.worker);
-    l.lasts = saved.it->spec.lease_for > milliseconds(0) ? saved.it->spec.lease_for
-                                                         : q->options.lease_for;
-    l.began = now - (wall - saved.lease.began);
-    l.began_at = saved.lease.began;
-    // The time that nobody was here to be heard by does not count against the worker.
-    l.until = now + std::max(saved.lease.until - wall, l.lasts);
-    count_key(l);
-    ++q->running;
-    ++running_;
-    time_lease(l);
-  }
+  restore_leases(std::move(contents.leases));
   for (cron_entry& saved : contents.crons) {
     auto when = cron_schedule::parse(saved.spec.schedule, saved.spec.zone);
     // Its zone may have gone from this machine. It stays as it is, and does not run.
@@ -410,24 +384,12 @@ void core::close(answers& out) {
   closed_ = true;
   std::vector<waiting*> ends;
   for (const auto& [number, w] : waits_) {
-    if (w->what != waiting::kind::other) ends.push_back(w.get());
+    // A push that waits for the store alone is taken like any other.
+    const bool waits_for_room = w->what == waiting::kind::push && w->in != nullptr;
+    if (w->what == waiting::kind::lease || waits_for_room) ends.push_back(w.get());
   }
   ends.insert(ends.end(), event_waits_.begin(), event_waits_.end());
   for (waiting* const w : ends) end_wait_early(*w, shutting_down(), out);
-}
-
-void core::stage_saved_leases() {
-  const time_point now = time_.timers().now();
-  for (const auto& [id, l] : leases_) {
-    if (l.is_cancelled || l.is_ending) continue;
-    change c;
-    c.what = change::op::save_lease;
-    c.queue = l.queue->number;
-    c.id = id;
-    c.lease = std::make_unique<change::lease_record>(
-        change::lease_record{l.key, l.worker, time_.after(l.until - now), l.began_at});
-    stage(std::move(c));
-  }
 }
 
 queue_info core::info_of(const queue_state& q) const {

@@ -110,8 +110,7 @@ class core {
   // For what needs the store: looks, stages.
   queue_state* find_queue(std::string_view name);
   queue_state* find_queue(queue_number number);
-  // Null: too many. Those that are only waited for are counted apart, so that workers who name
-  // queues without end keep no producer from its own.
+  // Null: too many. Queues that are only waited for have a limit of their own.
   queue_state* make_queue(std::string_view name, bool only_waited_for = false);
   std::size_t count_queues(bool only_waited_for) const;
   error too_many_queues() const;
@@ -219,8 +218,9 @@ class core {
   bool is_degraded() const { return degraded_.has_value(); }
   const std::optional<error>& degraded() const { return degraded_; }
   std::uint64_t ids_to_reserve() const;
-  void close(answers& out);
+  void close(answers& out);  // leases are refused, and pushes that would wait for room
   bool is_closed() const { return closed_; }
+  void stop_intake() { is_ending_ = true; }  // after close: all pushes are refused
   void stage_saved_leases();
   void end_all_waits(answers& out);
 
@@ -238,6 +238,7 @@ class core {
   class drain_wait;
   struct obstacle;
 
+  void restore_leases(std::vector<store::saved_lease> leases);
   std::optional<error> refuse_intake() const;
   void set_in_use(queue_state& q, bool is);
   void arrive(push_item item, const wait_limits& limits, answers& out);
@@ -392,7 +393,7 @@ class core {
   waiting::line event_waits_;
 
   std::optional<error> degraded_;
-  bool closed_ = false;
+  bool closed_ = false, is_ending_ = false;
 };
 
 }  // namespace sluice::jobs::detail

@@ -59,7 +59,7 @@ class core::push_wait final : public waiting {
 };
 
 std::optional<error> core::refuse_intake() const {
-  if (closed_) return error{error_code::shutting_down, "the server is shutting down"};
+  if (is_ending_) return shutting_down();
   return degraded_;
 }
 
@@ -175,8 +175,9 @@ void core::arrive(push_item item, const wait_limits& limits, answers& out) {
   if (!fits && !blocks && (can_be_staged || !drops_others(q))) {
     return arrive_at_full(std::move(item), out);
   }
-  if (auto why = refuse_wait(item.weight)) return refuse_item(item, *std::move(why), out);
   const bool waits_for_room = !fits && blocks;
+  if (waits_for_room && closed_) return refuse_item(item, shutting_down(), out);
+  if (auto why = refuse_wait(item.weight)) return refuse_item(item, *std::move(why), out);
   if (limits.deadline.passed()) {
     return refuse_item(item, waits_for_room ? full(q) : too_much_staged(), out);
   }
@@ -290,6 +291,7 @@ void core::arrive_together(std::vector<push_item> items, std::shared_ptr<batch_p
     return stage_together(std::move(items), plan.get());
   }
   if (before.why) return refuse_items(items, *std::move(before.why), out);
+  if (!has_room && closed_) return refuse_items(items, shutting_down(), out);
   if (auto full_up = refuse_wait(weight_of(items))) return refuse_items(items, *full_up, out);
   if (limits.deadline.passed()) {
     return refuse_items(items, has_room ? too_much_staged() : full(*before.at), out);

@@ -352,10 +352,6 @@ void connection::begin_request() {
     return refuse_early({code, routed_.detail}, routed_.status, allow);
   }
   if (routed_.to != nullptr && !is_authorized()) return;
-  if (loop_.server().is_closing() && routed_.to != nullptr &&
-      routed_.to->while_closing == closing_rule::refused) {
-    return refuse_early({error_code::shutting_down, "the server is shutting down"}, 0);
-  }
   if (head.expects_other) {
     return refuse_early(invalid("the only expectation that is met is 100-continue"), 417);
   }
@@ -648,7 +644,7 @@ void connection::set_deadline() {
   if (lingers_) {
     when = lingers_until_;
   } else if (shaking_) {
-    when = since_ + o.head_time;
+    when = since_ + (loop_.is_stopping() ? o.last_request_time : o.head_time);
   } else {
     if (slots_open() > 0 && at(first_).held_until != time_point()) {
       when = std::min(when, at(first_).held_until);
@@ -659,8 +655,8 @@ void connection::set_deadline() {
     } else if (parser_ && room_ != room::waits && (stream_ == nullptr || stream_->is_hungry())) {
       when = std::min(when, since_ + o.body_time);
       if (room_ == room::has) when = std::min(when, must_have_come_on_by());
-    } else if (!parser_ && slots_open() == 0 && !unsent()) {
-      when = std::min(when, since_ + o.idle_time);
+    } else if (is_idle()) {
+      when = std::min(when, since_ + (loop_.is_stopping() ? o.last_request_time : o.idle_time));
     }
   }
   deadline_ = when;
@@ -678,6 +674,11 @@ void connection::on_deadline() {
   if (!too_slow_to_read && slots_open() > 0 && at(first_).held_until != time_point()) {
     at(first_).held_until = {};
     return loop_.touch(*this);
+  }
+  if (is_idle() && loop_.is_stopping()) {
+    on_readable();  // a request that has arrived by now is answered
+    if (closed_) return;
+    return is_idle() ? close() : loop_.touch(*this);
   }
   if (lingers_ || (!too_slow_to_read && !parser_)) return close();
   loop_.counts().timeouts.fetch_add(1, relaxed);
@@ -715,11 +716,16 @@ void connection::begin_linger() {
   lingers_until_ = seam::now() + loop_.server().options.linger_time;
 }
 
+// A client may be sending a request now, on an idle or a new connection. So such a connection waits
+// for it, and ends after the answer, which has `Connection: close`.
 void connection::finish_up() {
   if (closed_) return;
   gone_.request_stop();
-  ends_soon_ = true;
-  if (has_finished()) return close();
+  if (slots_open() > 0) {
+    ends_soon_ = true;
+  } else if (!parser_) {
+    since_ = seam::now();
+  }
   loop_.touch(*this);
 }
 

@@ -130,6 +130,9 @@ class connection final : public answerer, public net::peer {
   void give_back(const std::vector<lease_ref>& leases);
   bool unsent() const noexcept { return !out_.empty(); }
   bool reads_no_more() const noexcept { return is_last_ || (ends_soon_ && !head_done_); }
+  bool is_idle() const noexcept {
+    return !shaking_ && !lingers_ && !parser_ && slots_open() == 0 && !unsent();
+  }
   bool has_finished() const noexcept { return reads_no_more() && slots_open() == 0 && !unsent(); }
   std::string too_slow() const;
   void begin_linger();

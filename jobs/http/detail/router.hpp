@@ -41,11 +41,10 @@ enum class body_rule : std::uint8_t {
   stream,  // must be there; NDJSON is pushed as it comes
 };
 
-// What becomes of a request while the server shuts down.
+// Whether a connection ends after a request while the server shuts down. All are answered.
 enum class closing_rule : std::uint8_t {
-  refused,     // it would begin something, or can be asked elsewhere
-  answered,    // about the server itself; the connection ends
-  of_workers,  // about a lease that is open: as ever
+  answered,    // the connection ends after it
+  of_workers,  // about a lease that is open: the connection stays
 };
 
 // Who may ask for it, where tokens are asked for.

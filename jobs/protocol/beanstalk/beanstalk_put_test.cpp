@@ -256,9 +256,11 @@ TEST_F(beanstalk_put_test, WhileItDrainsPutsAreRefusedAndAllElseGoesOn) {
   EXPECT_EQ(first().value("stats\r\n", "draining"), "true");
 }
 
-TEST_F(beanstalk_put_test, AnEngineThatIsClosedIsDraining) {
+TEST_F(beanstalk_put_test, AnEngineTakesPutsUntilItStops) {
   (void)first();
   e().close();
+  ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
+  e().stop();
   ask("put 0 0 10 1\r\na\r\n", "DRAINING\r\n");
 }
 

@@ -61,6 +61,11 @@ bool beanstalk_server::is_draining() const {
   return impl_->is_draining.load();
 }
 
+std::uint64_t beanstalk_server::reserved_jobs() const {
+  const auto* const state = impl_->shared.load();
+  return state == nullptr ? 0 : state->reserved.load(relaxed);
+}
+
 void beanstalk_server::stop(const wait_limits& limits) {
   impl_->wire.stop(limits);
 }

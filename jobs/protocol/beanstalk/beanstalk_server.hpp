@@ -10,7 +10,7 @@
 // after the commit. Commands of a connection are answered in their order. A connection that goes
 // gives back what it had reserved, at once.
 // When a tube is full: OUT_OF_MEMORY, or the put waits and the socket is not read, as the queue's
-// overflow policy says. While it drains or shuts down: DRAINING.
+// overflow policy says. While it drains: DRAINING.
 // The engine must outlive `stop`.
 //
 //     beanstalk_server server({.wire = {.listen = {{.port = 11300}}}});
@@ -47,7 +47,7 @@ class beanstalk_server {
   // Puts are answered DRAINING from now on; all else goes on. As SIGUSR1 does to beanstalkd.
   void drain();
   bool is_draining() const;
-  void close_intake() { drain(); }
+  std::uint64_t reserved_jobs() const;  // that connections hold
   void stop(const wait_limits& limits = {});
   result<tls_certificate> reload_tls();
 

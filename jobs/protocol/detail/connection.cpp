@@ -323,6 +323,9 @@ void connection::begin_linger() {
 
 void connection::finish_up() {
   if (closed_ || is_last_) return;
+  if (!shaking_ && !saw_end_ && wants_to_read()) on_readable();  // commands that have arrived
+  if (closed_) return;
+  look_at_input();
   if (!shaking_) session_->finish_up();
   is_last_ = true;
   loop_.touch(*this);

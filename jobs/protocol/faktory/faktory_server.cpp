@@ -80,6 +80,10 @@ std::optional<faktory_worker> faktory_server::tell(const std::string& wid, worke
   return impl_->all()->crew.tell(wid, what);
 }
 
+std::uint64_t faktory_server::fetched_jobs() const {
+  return impl_->all() == nullptr ? 0 : impl_->all()->crew.count().jobs;
+}
+
 protocol::wire_counts faktory_server::counts() const {
   return impl_->wire().counts();
 }

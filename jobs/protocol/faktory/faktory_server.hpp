@@ -51,8 +51,8 @@ class faktory_server {
 
   // Once; as wire_server::start.
   result<std::vector<std::uint16_t>> start(engine& jobs);
-  // Pushes and fetches are refused from now on, workers hear `terminate` at their next beat, and
-  // may still ACK and FAIL.
+  // Fetches get nothing from now on, workers get `terminate` at their next beat, and may still ACK
+  // and FAIL.
   void close_intake();
   void stop(const wait_limits& limits = {});
   result<tls_certificate> reload_tls();
@@ -64,6 +64,7 @@ class faktory_server {
   // jobs. None: there is none.
   std::optional<faktory_worker> tell(const std::string& wid, worker_state what);
 
+  std::uint64_t fetched_jobs() const;  // that workers hold
   protocol::wire_counts counts() const;
   // Lines for /metrics, in Prometheus' text form, beginning with sluice_faktory_.
   void write_metrics(std::string& out) const;

@@ -199,12 +199,15 @@ TEST_F(FaktoryServer, WhileItClosesWorkersAreToldToEnd) {
   EXPECT_EQ(w.ask(push_line("12345678")), "+OK");
   (void)w.ask("FETCH");
   server_->close_intake();
-  EXPECT_EQ(w.ask(push_line("22222222")), "-ERR Server is shutting down");
+  EXPECT_EQ(server_->fetched_jobs(), 1U);
+  EXPECT_EQ(w.ask(push_line("22222222")), "+OK") << "pushes are taken to the last";
+  EXPECT_EQ(w.ask("FETCH"), "$-1");
   EXPECT_EQ(w.ask(R"(BEAT {"wid":"w"})"), R"(+{"state":"terminate"})");
   client later(port_);
   later.greet("later");
   EXPECT_EQ(later.ask(R"(BEAT {"wid":"later"})"), R"(+{"state":"terminate"})");
   EXPECT_EQ(w.ask(R"(ACK {"jid":"12345678"})"), "+OK");
+  EXPECT_EQ(server_->fetched_jobs(), 0U);
 }
 
 TEST_F(FaktoryServer, ItStopsWhileClientsWait) {

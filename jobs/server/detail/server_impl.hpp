@@ -17,6 +17,7 @@
 
 #include "jobs/deliver/deliverer.hpp"
 #include "jobs/http/http_server.hpp"
+#include "jobs/net/listening_sockets.hpp"
 #include "jobs/protocol/beanstalk/beanstalk_server.hpp"
 #include "jobs/protocol/faktory/faktory_server.hpp"
 #include "jobs/server/audit_log.hpp"
@@ -53,7 +54,7 @@ class server::impl {
   impl& operator=(const impl&) = delete;
 
   void_result open();
-  void_result listen();
+  void_result listen(net::listening_sockets* sockets);
   ending serve(signal_watch& signals);
 
   bool is_secure() const { return !options_.tls.certificate.empty(); }
@@ -70,6 +71,7 @@ class server::impl {
   void_result update_delivery(const server_options& o);
   void tell_delivery(const delivery_event& e);
   http_server_options http_options();
+  listen_address given_or(std::string_view name, const listen_address& set);
   void_result listen_http();
   void make_protocols();
   void_result listen_protocols();
@@ -79,6 +81,9 @@ class server::impl {
   std::string places() const;  // all that it listens on
   void write_protocol_metrics(std::string& out) const;
   void drain();
+  bool may_restart();
+  bool await_what_cannot_be_saved(const wait_limits& limits);
+  std::uint64_t protocol_jobs() const;  // that connections hold and lose with the process
   void reload_faktory_password(const server_options& fresh);
   void reload_protocol_certificates();
   void close_protocol_intake();
@@ -97,6 +102,7 @@ class server::impl {
   server_options options_;
   event_log log_;
   service_notifier systemd_;
+  net::listening_sockets* sockets_ = nullptr;  // set by listen; null: none outlives this
   std::unique_ptr<audit_log> audit_;
   std::function<result<server_options>()> reloader_;
   detail::file_stamp tokens_stamp_;  // of what was loaded last

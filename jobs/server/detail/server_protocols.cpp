@@ -12,8 +12,8 @@ constexpr std::string_view faktory_is_open =
     "it takes a password (--faktory-password-file) and TLS (--tls-cert, --tls-key), or "
     "--faktory-open (faktory.open) where everybody may reach it, or read it on the way";
 
-protocol::listen_place place_of(const listen_address& at) {
-  return {.address = at.host, .port = at.port};
+protocol::listen_place place_of(const listen_address& at, const char* name) {
+  return {.address = at.host, .port = at.port, .name = name};
 }
 
 error cannot(std::string_view protocol, const error& why) {
@@ -27,8 +27,14 @@ void server::impl::make_protocols() {
   if (const beanstalk_settings& set = options_.beanstalk; set.is_on()) {
     beanstalk_options o;
     o.wire.listen.clear();
-    if (set.listen) o.wire.listen.push_back(place_of(*set.listen));
-    if (!set.socket.empty()) o.wire.listen.push_back({.unix_path = set.socket});
+    o.wire.sockets = sockets_;
+    if (options_.beanstalk.listen) {
+      options_.beanstalk.listen = given_or("beanstalk", *options_.beanstalk.listen);
+      o.wire.listen.push_back(place_of(*set.listen, "beanstalk"));
+    }
+    if (!set.socket.empty()) {
+      o.wire.listen.push_back({.unix_path = set.socket, .name = "beanstalk-socket"});
+    }
     o.wire.threads = set.threads;
     o.wire.connections_max = set.connections_max;
     if (set.tls) o.wire.tls = options_.tls;
@@ -41,7 +47,9 @@ void server::impl::make_protocols() {
   }
   if (const faktory_settings& set = options_.faktory; set.is_on()) {
     faktory_options o;
-    o.wire.listen = {place_of(*set.listen)};
+    options_.faktory.listen = given_or("faktory", *options_.faktory.listen);
+    o.wire.sockets = sockets_;
+    o.wire.listen = {place_of(*set.listen, "faktory")};
     o.wire.threads = set.threads;
     o.wire.connections_max = set.connections_max;
     if (is_secure()) o.wire.tls = options_.tls;
@@ -158,13 +166,19 @@ void server::impl::reload_protocol_certificates() {
 }
 
 void server::impl::close_protocol_intake() {
-  if (beanstalk_ != nullptr) beanstalk_->close_intake();
   if (faktory_ != nullptr) faktory_->close_intake();
 }
 
+std::uint64_t server::impl::protocol_jobs() const {
+  return (beanstalk_ != nullptr ? beanstalk_->reserved_jobs() : 0) +
+         (faktory_ != nullptr ? faktory_->fetched_jobs() : 0);
+}
+
 void server::impl::stop_protocols(const wait_limits& limits) {
+  const seam::thread faktory([&] {
+    if (faktory_ != nullptr) faktory_->stop(limits);
+  });
   if (beanstalk_ != nullptr) beanstalk_->stop(limits);
-  if (faktory_ != nullptr) faktory_->stop(limits);
 }
 
 }  // namespace sluice::jobs

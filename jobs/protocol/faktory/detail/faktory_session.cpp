@@ -149,13 +149,6 @@ void faktory_session::begin_run() {
   if (!acks_.empty()) begin_acks();
 }
 
-// True: it was answered so.
-bool faktory_session::takes_nothing_new() {
-  if (!all_.is_closed.load(relaxed)) return false;
-  say_error(engine_is_over());
-  return true;
-}
-
 bool faktory_session::has_no_arguments(std::string_view verb, std::string_view rest) {
   if (rest.empty()) return true;
   say_error(std::string(verb) + " takes no arguments");
@@ -400,7 +393,6 @@ std::string_view faktory_session::error_of_push(const push_receipt& receipt) con
 }
 
 void faktory_session::push(std::string_view rest) {
-  if (takes_nothing_new()) return;
   auto job = read_job(rest, {.now = all_.time.now()});
   if (!job) return say_error(job.error());
   pushes_.push_back({to_.open(), std::move(job->jid)});
@@ -456,7 +448,6 @@ struct faktory_session::bulk_push {
 };
 
 void faktory_session::push_bulk(std::string_view rest) {
-  if (takes_nothing_new()) return;
   const auto texts = read_jobs(rest);
   if (!texts) return say_error(texts.error());
   if (texts->size() > bulk_max) return say_error("PUSHB takes at most 10000 jobs");

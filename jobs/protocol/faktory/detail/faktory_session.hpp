@@ -70,7 +70,6 @@ class faktory_session final : public protocol::session {
   run_kind run_under_way() const;
   void take(const verb_rule* rule, std::string_view line);
   void begin_run();
-  bool takes_nothing_new();
   bool has_no_arguments(std::string_view verb, std::string_view rest);
 
   // Answering at once.

@@ -62,7 +62,7 @@ struct shared_state {
   tracked_jobs tracked;
   batch_table batches;
   guarded<std::string> password;
-  atomic<bool> is_closed{false};  // no pushes and no fetches any more
+  atomic<bool> is_closed{false};  // no fetches any more
   atomic<std::uint64_t> connections{0};
   command_counts counts;
   // Where passwords are hashed, one after the other: whoever knows none costs those nothing who are

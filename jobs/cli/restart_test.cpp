@@ -1,0 +1,311 @@
+// Restarts of the real program under load: no push is refused, fails or is lost, and workers keep
+// their leases.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/cli/testing/expect_has.hpp"
+#include "jobs/cli/testing/program.hpp"
+#include "jobs/client/client.hpp"
+#include "jobs/net/testing/socket_wire.hpp"
+#include "sluice/base/seam.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/eventually.hpp"
+#include "sluice/sync/guarded.hpp"
+
+namespace sluice::jobs::cli::restart_test {
+namespace {
+
+using namespace std::chrono_literals;
+using jobs::testing::socket_wire;
+using sluice::testing::effort;
+using sluice::testing::eventually;
+using testing::ended;
+using testing::make_file;
+using testing::run_sluice;
+using testing::server_program;
+using testing::start_options;
+using testing::temporary_folder;
+
+client connect(const std::string& url) {
+  return std::move(*client::open({.url = url}));
+}
+
+std::size_t times_in(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+// Producers that push one job after the other: half of them on a connection that they keep, half on
+// a new one for each push.
+class producers {
+ public:
+  explicit producers(const std::string& url) {
+    for (std::size_t i = 0; i < count; ++i) {
+      threads_.emplace_back([this, url, i] { run(url, i % 2 == 0 ? 60s : 0s, i); });
+    }
+  }
+  ~producers() { stop(); }
+  producers(const producers&) = delete;
+  producers& operator=(const producers&) = delete;
+
+  // Until each of them has pushed again.
+  void await_progress() {
+    const auto before = copy_of(done_);
+    eventually([&] {
+      if (!failures().empty()) return true;
+      const auto now = copy_of(done_);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (now[i] < before[i] + 3) return false;
+      }
+      return true;
+    });
+  }
+  std::uint64_t stop() {
+    stops_.request_stop();
+    threads_.clear();  // joins
+    std::uint64_t all = 0;
+    for (const std::uint64_t n : copy_of(done_)) all += n;
+    return all;
+  }
+  std::vector<std::string> failures() { return copy_of(failures_); }
+
+ private:
+  static constexpr std::size_t count = 4;
+
+  template <class T>
+  static T copy_of(guarded<T>& of) {
+    return of.with([](const T& value) { return value; });
+  }
+
+  void run(const std::string& url, milliseconds keep_idle, std::size_t which) {
+    auto c = std::move(*client::open({.url = url, .connections_max = 1, .keep_idle = keep_idle}));
+    while (!stops_.stop_requested()) {
+      const auto pushed = c.push({.queue = "load", .kind = "k"});
+      if (pushed) {
+        done_.with([which](auto& done) { ++done[which]; });
+      } else {
+        failures_.with([&](auto& all) { all.push_back(pushed.error().message); });
+      }
+    }
+  }
+
+  guarded<std::vector<std::uint64_t>> done_{std::vector<std::uint64_t>(count)};
+  guarded<std::vector<std::string>> failures_;
+  std::stop_source stops_;
+  std::vector<seam::thread> threads_;
+};
+
+// A worker whose job takes longer than all restarts.
+class holder {
+ public:
+  explicit holder(const std::string& url) : client_(connect(url)) {
+    EXPECT_TRUE(client_.push({.queue = "held", .kind = "k", .lease_for = 10min}));
+    auto leased = client_.lease({.queues = {"held"}, .worker = "ada"}, deadline::after(30s));
+    EXPECT_TRUE(leased) << leased.error().message;
+    lease_ = leased->front().ref();
+  }
+  void expect_held() {
+    const auto extended = client_.extend(lease_);
+    EXPECT_TRUE(extended) << extended.error().message;
+    EXPECT_FALSE(client_.lease({.queues = {"held"}}, deadline::after(0s))) << "handed out twice";
+  }
+  void finish() {
+    const auto acked = client_.ack(lease_);
+    EXPECT_TRUE(acked) << acked.error().message;
+  }
+
+ private:
+  client client_;
+  lease_ref lease_;
+};
+
+void expect_nothing_lost(const std::string& url, producers& load, std::uint64_t restarts) {
+  const std::uint64_t pushed = load.stop();
+  const auto failures = load.failures();
+  std::printf("%llu pushes in %llu restarts, %zu refused or failed\n",
+              static_cast<unsigned long long>(pushed), static_cast<unsigned long long>(restarts),
+              failures.size());
+  EXPECT_TRUE(failures.empty()) << failures.front();
+  const auto queue = connect(url).queue("load");
+  ASSERT_TRUE(queue) << queue.error().message;
+  EXPECT_EQ(queue->counts.ready, pushed);
+}
+
+// A listening socket as systemd holds it for a unit.
+class unit_socket {
+ public:
+  unit_socket() {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    EXPECT_EQ(::listen(socket, SOMAXCONN), 0);
+    socklen_t size = sizeof to;
+    EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&to), &size), 0);
+    port_ = ::ntohs(to.sin_port);
+    // A number above the descriptors that the program gets.
+    descriptor_ = ::fcntl(socket, F_DUPFD_CLOEXEC, 100);
+    ::close(socket);
+  }
+  ~unit_socket() { ::close(descriptor_); }
+  unit_socket(const unit_socket&) = delete;
+  unit_socket& operator=(const unit_socket&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  std::uint16_t port() const { return port_; }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  int descriptor_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+constexpr sluice::testing::effort_counts restarts_of{.ci = 5, .full = 20, .sanitized = 3};
+
+TEST(Restart, InPlaceRefusesNoPush) {
+  const temporary_folder folder;
+  server_program server(folder, {"--quiet"});
+  const pid_t pid = server.itself().pid();
+  holder worker(server.url());
+  producers load(server.url());
+  const std::uint64_t restarts = effort("Restart.InPlaceRefusesNoPush", "restarts", restarts_of);
+  for (std::uint64_t i = 1; i <= restarts; ++i) {
+    load.await_progress();
+    server.itself().signal(SIGUSR2);
+    eventually([&] { return times_in(server.itself().err(), " store open ") == i + 1; });
+    worker.expect_held();
+  }
+  load.await_progress();
+  expect_nothing_lost(server.url(), load, restarts);
+  worker.finish();
+  EXPECT_EQ(server.itself().pid(), pid);
+  const ended end = server.stop();
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(times_in(end.err, " stopped "), restarts + 1) << end.err;
+}
+
+TEST(Restart, WithASocketOfSystemdRefusesNoPush) {
+  const temporary_folder folder;
+  const unit_socket unit;
+  const start_options passed{.sockets = {{"http", unit.descriptor()}}};
+  std::optional<server_program> server;
+  server.emplace(folder, std::vector<std::string>{"--quiet"}, passed);
+  EXPECT_EQ(server->url(), unit.url());
+  holder worker(unit.url());
+  producers load(unit.url());
+  const std::uint64_t restarts =
+      effort("Restart.WithASocketOfSystemdRefusesNoPush", "restarts", restarts_of);
+  for (std::uint64_t i = 1; i <= restarts; ++i) {
+    load.await_progress();
+    const ended end = server->stop();
+    EXPECT_EQ(end.code, 0) << end.err;
+    server.emplace(folder, std::vector<std::string>{"--quiet"}, passed);
+    worker.expect_held();
+  }
+  load.await_progress();
+  expect_nothing_lost(unit.url(), load, restarts);
+  worker.finish();
+}
+
+TEST(Restart, EveryPortAndTheSocketFileStayOpen) {
+  const temporary_folder folder;
+  const std::string path = folder.file("socket");
+  server_program server(
+      folder, {"--quiet", "--beanstalk", ":0", "--beanstalk-socket", path, "--faktory", ":0"});
+  const std::uint16_t beanstalk = server.port_for("beanstalk");
+  const std::uint16_t faktory = server.port_for("faktory");
+  for (std::size_t i = 1; i <= 2; ++i) {
+    server.itself().signal(SIGUSR2);
+    // At once, whether or not the next server is there.
+    socket_wire by_port(beanstalk);
+    socket_wire by_path(path);
+    socket_wire to_faktory(faktory);
+    EXPECT_TRUE(by_port.connected() && by_path.connected() && to_faktory.connected());
+    eventually([&] { return times_in(server.itself().err(), " store open ") == i + 1; });
+  }
+  socket_wire by_path(path);
+  by_path.send("put 0 0 60 1\r\nx\r\n");
+  EXPECT_TRUE(by_path.line().starts_with("INSERTED "));
+  EXPECT_TRUE(socket_wire(faktory).line().starts_with("+HI {"));
+  EXPECT_EQ(server.stop().code, 0);
+  EXPECT_NE(::access(path.c_str(), F_OK), 0) << "the file is removed at the end";
+}
+
+TEST(Restart, SocketsOfSystemdServeEachProtocolByName) {
+  const temporary_folder folder;
+  const unit_socket http;
+  const unit_socket beanstalk;
+  const unit_socket faktory;
+  server_program server(folder, {"--quiet", "--beanstalk", ":1", "--faktory", ":0"},
+                        {.sockets = {{"faktory", faktory.descriptor()},
+                                     {"http", http.descriptor()},
+                                     {"beanstalk", beanstalk.descriptor()},
+                                     {"other", unit_socket().descriptor()}}});
+  EXPECT_EQ(server.url(), http.url());
+  EXPECT_EQ(server.port_for("beanstalk"), beanstalk.port());
+  EXPECT_EQ(server.port_for("faktory"), faktory.port());
+  EXPECT_TRUE(connect(http.url()).push({.kind = "k"}));
+  socket_wire to_beanstalk(beanstalk.port());
+  to_beanstalk.send("put 0 0 60 1\r\nx\r\n");
+  EXPECT_TRUE(to_beanstalk.line().starts_with("INSERTED "));
+  EXPECT_TRUE(socket_wire(faktory.port()).line().starts_with("+HI {"));
+  const ended end = server.stop();
+  EXPECT_HAS(end.err, "no setting listens on socket=other");
+  EXPECT_HAS(end.err,
+             "the passed socket is used in place of the address that is set "
+             "socket=beanstalk");
+}
+
+TEST(Restart, ASocketWithoutANameIsThatOfHttp) {
+  const temporary_folder folder;
+  const unit_socket unit;
+  const server_program server(folder, {"--quiet"},
+                              {.sockets = {{"sluice.socket", unit.descriptor()}}});
+  EXPECT_EQ(server.url(), unit.url());
+}
+
+TEST(Restart, ASocketThatDoesNotListenIsRefused) {
+  const temporary_folder folder;
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const ended end = run_sluice({"serve", "--data", folder.file("data"), "--port", "0"},
+                               {.sockets = {{"http", socket}}});
+  ::close(socket);
+  EXPECT_EQ(end.code, 2) << end.err;
+  EXPECT_HAS(end.err, "the socket 'http' (descriptor 3) does not listen");
+}
+
+TEST(Restart, AConfigurationThatIsWrongDoesNotEndTheServer) {
+  const temporary_folder folder;
+  const std::string config = make_file(folder, "sluice.toml", "shutdown_grace = '1s'\n");
+  server_program server(folder, {"--quiet", "--config", config});
+  make_file(folder, "sluice.toml", "shutdown_grace = 'soon'\n");
+  server.itself().signal(SIGUSR2);
+  eventually([&] { return server.itself().err().find("not restarted") != std::string::npos; });
+  EXPECT_HAS(server.itself().err(), "shutdown_grace");
+  EXPECT_TRUE(connect(server.url()).push({.kind = "k"}));
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST(Restart, AServerThatKeepsNothingIsNotRestarted) {
+  const temporary_folder folder;
+  server_program server(folder, {"--quiet", "--memory"});
+  server.itself().signal(SIGUSR2);
+  eventually([&] { return server.itself().err().find("not restarted") != std::string::npos; });
+  EXPECT_TRUE(connect(server.url()).push({.kind = "k"}));
+}
+
+}  // namespace
+}  // namespace sluice::jobs::cli::restart_test
