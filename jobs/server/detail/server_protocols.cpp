@@ -30,6 +30,7 @@ void server::impl::make_protocols() {
     if (set.listen) o.wire.listen.push_back(place_of(*set.listen));
     if (!set.socket.empty()) o.wire.listen.push_back({.unix_path = set.socket});
     o.wire.threads = set.threads;
+    o.wire.memory = memory_;
     o.wire.connections_max = set.connections_max;
     if (set.tls) o.wire.tls = options_.tls;
     o.wire.open_to_all = set.open;
@@ -43,6 +44,7 @@ void server::impl::make_protocols() {
     faktory_options o;
     o.wire.listen = {place_of(*set.listen)};
     o.wire.threads = set.threads;
+    o.wire.memory = memory_;
     o.wire.connections_max = set.connections_max;
     if (is_secure()) o.wire.tls = options_.tls;
     o.wire.open_to_all = set.open || (is_secure() && !set.password.empty());
