@@ -186,7 +186,7 @@ class ServeMemory : public ::testing::Test {
   static void push_large_jobs(std::uint16_t port) {
     const std::string body = R"({"kind":"k","args":")" + std::string(4 * mb - 2, 'x') + "\"}";
     wire w(port);
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 12; ++i) {
       w.request("POST", "/v1/jobs", body);
       ASSERT_EQ(w.receive().status, 201);
     }

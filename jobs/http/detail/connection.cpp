@@ -631,7 +631,7 @@ void connection::give_back(const std::vector<lease_ref>& leases) {
 
 // ---- the end
 
-// When the client must have sent what it is expected to send.
+// The end of the time for the next input of the client.
 time_point connection::input_deadline() const {
   const http_server_options& o = loop_.server().options;
   if (lacks_memory_ || is_held_) return time_point::max();

@@ -111,8 +111,8 @@ void connection::end_long_answer(slot& s) {
   count_memory();
 }
 
-// Answers to requests that waited may all be made at once. While the budget is exceeded, those that
-// can be asked for again are not kept.
+// Answers to requests that waited may all be made at once. While the budget is exceeded, the long
+// ones that a client can request again are dropped.
 bool connection::must_drop_answer(const slot& s, const response& r) const noexcept {
   constexpr std::size_t short_bytes = std::size_t{64} << 10;
   if (!s.is_long || r.body.size() <= short_bytes || s.to == nullptr) return false;
