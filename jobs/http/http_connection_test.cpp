@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "jobs/http/testing/http_fixture.hpp"
+#include "jobs/net/client_memory.hpp"
 #include "sluice/sync/event.hpp"
 
 namespace sluice::jobs::http_connection_test {
@@ -31,6 +32,9 @@ class HttpConnection : public testing::HttpTest {
     const std::size_t at = text.find(line);
     EXPECT_NE(at, std::string::npos) << name;
     return at == std::string::npos ? 0 : std::strtoull(&text[at + line.size()], nullptr, 10);
+  }
+  static std::shared_ptr<net::client_memory> budget(std::uint64_t bytes) {
+    return std::make_shared<net::client_memory>(bytes);
   }
   std::uint64_t received() const { return metric("sluice_http_received_bytes_total"); }
   std::uint64_t timeouts() const { return metric("sluice_http_timeouts_total"); }
@@ -258,7 +262,7 @@ TEST_F(HttpConnection, IsNotReadWhileItsAnswersAreNotRead) {
 }
 
 TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
-  start({.body_budget_bytes = 500'000, .wanted_bytes_per_second = 1});
+  start({.memory = budget(700'000), .wanted_bytes_per_second = 1});
   const auto push_of = [](std::size_t bytes) {
     const std::string body = R"({"kind":"k","args":")" + std::string(bytes, 'x') + "\"}";
     return "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
@@ -283,7 +287,7 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
   // One that leaves makes room; one that is larger than all of it comes alone.
   first.send(large.substr(0, 200'000));
   eventually([&] { return received() >= 1'000'000; });
-  seam::thread larger([&] { second.send(push_of(600'000)); });
+  seam::thread larger([&] { second.send(push_of(800'000)); });
   eventually([&] { return received() >= 1'065'000; });
   first.reset();
   EXPECT_EQ(second.receive().status, 201);
@@ -291,7 +295,7 @@ TEST_F(HttpConnection, IsNotReadOnWhileTheBodiesOfOthersTakeAllTheMemory) {
 }
 
 TEST_F(HttpConnection, EndsWhenItHasTheMemoryThatOthersWaitForAndDoesNotUseIt) {
-  start({.body_budget_bytes = 500'000});
+  start({.memory = budget(500'000)});
   wire stuck = connect();
   stuck.send(
       "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
@@ -311,7 +315,8 @@ TEST_F(HttpConnection, EndsWhenItHasTheMemoryThatOthersWaitForAndDoesNotUseIt) {
 }
 
 TEST_F(HttpConnection, KeepsTheMemoryForItsBodyWhileNobodyElseWantsIt) {
-  start({.body_budget_bytes = 500'000, .wanted_bytes_per_second = 1U << 30U});  // nobody is so fast
+  // No client reaches this rate.
+  start({.memory = budget(500'000), .wanted_bytes_per_second = 1U << 30U});
   wire slow = connect();
   slow.send(
       "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "

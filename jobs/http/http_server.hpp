@@ -11,9 +11,10 @@
 // answered with a problem document where there is somebody to answer, and ends at most its own
 // connection. A lease whose client has gone is called off, and jobs that were leased for an answer
 // that was not written are given back at once.
-// Backpressure: of one connection at most `pipelined_max` requests are under way, and a body of
-// many jobs is read as it is pushed; what all bodies take together is bounded. Beyond that the
-// socket is not read, so TCP slows the sender.
+// Backpressure: a connection has at most `pipelined_max` requests under way, at most one of them
+// with jobs in its answer; a body of many jobs is read as it is pushed; unread answers are bounded,
+// and so is the memory of all connections together. Beyond that the socket is not read, so TCP
+// slows the sender.
 // Who may ask: with `tokens` every route but /healthz and /readyz wants one with the role and the
 // queues that it takes. Beyond loopback it listens only with a token that can be used, and with TLS
 // unless it is told that plain HTTP will do (a proxy has TLS, or the network is trusted).
@@ -45,6 +46,7 @@
 #include "sluice/sync/waiter.hpp"
 
 namespace sluice::jobs::net {
+class client_memory;
 class listening_sockets;
 }
 
@@ -81,10 +83,9 @@ struct http_server_options {
   std::size_t stream_bytes_max = std::size_t{256} << 20;  // of many jobs as NDJSON
   std::size_t stream_jobs_max = 100'000;                  // ... and how many
   std::size_t bulk_jobs_max = 10'000;  // ... all or nothing; not above the engine's bulk_max
-  // Bodies that are longer than 64 KiB, of all connections together, while they arrive; beyond it
-  // the others are not read on until there is room. A longer one has its turn alone.
-  std::size_t body_budget_bytes = std::size_t{64} << 20;
-  std::size_t unsent_bytes_max = std::size_t{1} << 20;  // answers that a client does not read
+  std::size_t unsent_bytes_max = std::size_t{1} << 20;  // answers made that a client has not read
+  // The memory budget of all connections; servers may share one. Null: a budget of its own.
+  std::shared_ptr<net::client_memory> memory{};
 
   milliseconds idle_time{75'000};  // between requests
   milliseconds head_time{10'000};  // from the first byte of a request to the end of its headers;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a connection has to say and has not said yet, however slowly the client takes it.
+// The replies of a connection that were not sent yet, in order.
 //
 // Guarantees: bytes leave in the order in which they came; those that are next stay the same until
 // they are taken, as TLS wants it. Places count from the beginning of the connection.
@@ -14,15 +14,23 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace sluice::jobs::net {
 
 class unsent_bytes {
  public:
   // So much memory may be kept while nothing is unsent.
-  static constexpr std::size_t bytes_kept = std::size_t{64} << 10;
+  static constexpr std::size_t bytes_kept = std::size_t{16} << 10;
 
   void append(std::string_view more) { bytes_ += more; }
+  // Takes the memory of a long reply instead of copying it, if nothing is before it.
+  void adopt(std::string&& more) {
+    if (!empty() || more.size() <= bytes_kept) return append(more);
+    begin_ += taken_;
+    taken_ = 0;
+    bytes_ = std::move(more);
+  }
   std::string_view next() const noexcept { return std::string_view(bytes_).substr(taken_); }
   // So many of the next were sent.
   void take(std::size_t n) {

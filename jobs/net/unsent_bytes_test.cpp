@@ -46,6 +46,22 @@ TEST(UnsentBytes, TakeNoMemoryForWhatWasSentFromAClientThatIsAlwaysBehind) {
   EXPECT_LE(most, 4 * unsent_bytes::bytes_kept);
 }
 
+TEST(UnsentBytes, TakeTheMemoryOfALongReply) {
+  unsent_bytes out;
+  out.append("ab");
+  out.take(2);
+  std::string large(1 << 20, 'x');
+  const char* const at = large.data();
+  out.adopt(std::move(large));
+  EXPECT_EQ(out.next().data(), at);
+  EXPECT_EQ(out.begin_place(), 2U);
+  EXPECT_EQ(out.end_place(), 2U + (1U << 20U));
+  std::string more(1 << 20, 'y');
+  out.adopt(std::move(more));
+  EXPECT_EQ(out.size(), 2U << 20U);
+  EXPECT_EQ(out.next().back(), 'y');
+}
+
 TEST(UnsentBytes, KeepLittleMemoryAfterALongAnswer) {
   unsent_bytes out;
   out.append(std::string(std::size_t{8} << 20, 'x'));

@@ -45,6 +45,8 @@ class session {
   // command whose beginning it has seen. Zero: it does not need more, it waits for something else
   // or for the end of a line.
   virtual std::size_t needs() const { return 0; }
+  // Bytes that it holds for replies that it has not made.
+  virtual std::size_t held_bytes() const { return 0; }
 
   // The client sends no more; it may still read. What came before has been offered to `consume`,
   // and is offered again as replies are answered; when none is open and none of the rest is taken,

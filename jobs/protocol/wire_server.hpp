@@ -27,6 +27,7 @@
 #include "sluice/sync/waiter.hpp"
 
 namespace sluice::jobs::net {
+class client_memory;
 class listening_sockets;
 }
 
@@ -55,14 +56,14 @@ struct wire_server_options {
   std::string one_too_many{};               // said to those beyond, before they are closed
   std::size_t replies_max = 1024;           // of one connection, open at a time
   std::size_t command_bytes_max = 4 << 20;  // what a session may need to see at once
-  // Commands longer than 64 KiB, of all connections together, while they arrive.
-  std::size_t command_budget_bytes = std::size_t{64} << 20;
-  std::size_t unsent_bytes_max = std::size_t{1} << 20;
+  std::size_t unsent_bytes_max = std::size_t{1} << 20;  // replies made that a client has not read
+  // The memory budget of all connections; servers may share one. Null: a budget of its own.
+  std::shared_ptr<net::client_memory> memory{};
   milliseconds idle_time{0};          // without a byte and with no reply open; zero: any time
   milliseconds greeting_time{2000};   // for TLS; and for a session that says so (client::wake_at)
   milliseconds command_time{60'000};  // from the first byte of a command to its last
-  // While others wait for the budget of long commands, whoever has some of it must bring so many
-  // bytes a second, after a first one in which it may be slow.
+  // The least rate, after the first second, of a connection that has reserved memory for a long
+  // command while others wait for memory.
   std::size_t command_rate = std::size_t{256} << 10;
   milliseconds send_time{60'000};  // for what is unsent to move at all
 };

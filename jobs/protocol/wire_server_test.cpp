@@ -11,6 +11,7 @@
 
 #include "jobs/http/testing/certificates.hpp"
 #include "jobs/http/testing/tls_wire.hpp"
+#include "jobs/net/client_memory.hpp"
 #include "jobs/net/testing/socket_wire.hpp"
 #include "jobs/protocol/frames.hpp"
 #include "sluice/base/testing/eventually.hpp"
@@ -181,7 +182,7 @@ TEST_F(WireServer, TakesACommandThatIsLongerThanWhatItReadsAtOnce) {
 }
 
 TEST_F(WireServer, LongCommandsShareABudgetAndAllComeThrough) {
-  options_.command_budget_bytes = 1 << 20;
+  options_.memory = std::make_shared<net::client_memory>(1 << 20);
   start();
   const std::string body(900'000, 'x');
   const auto heard = heard_by([&] {
@@ -201,7 +202,7 @@ TEST_F(WireServer, LongCommandsShareABudgetAndAllComeThrough) {
 }
 
 TEST_F(WireServer, OneThatHasTheBudgetAndDoesNotGoOnIsCutOffWhenOthersWaitForIt) {
-  options_.command_budget_bytes = 1 << 20;
+  options_.memory = std::make_shared<net::client_memory>(1 << 20);
   start();
   auto stuck = meet();
   stuck.send("bulk 900000\r\n" + std::string(100'000, 'x'));
@@ -214,7 +215,7 @@ TEST_F(WireServer, OneThatHasTheBudgetAndDoesNotGoOnIsCutOffWhenOthersWaitForIt)
 }
 
 TEST_F(WireServer, OneThatIsSlowKeepsTheBudgetWhileNobodyElseWantsIt) {
-  options_.command_budget_bytes = 1 << 20;
+  options_.memory = std::make_shared<net::client_memory>(1 << 20);
   options_.command_rate = 1 << 30;  // nobody is that fast
   start();
   auto slow = meet();
@@ -227,7 +228,7 @@ TEST_F(WireServer, OneThatIsSlowKeepsTheBudgetWhileNobodyElseWantsIt) {
 }
 
 TEST_F(WireServer, OneThatGoesWhileItWaitsForTheBudgetLeavesItToTheOthers) {
-  options_.command_budget_bytes = 1 << 20;
+  options_.memory = std::make_shared<net::client_memory>(1 << 20);
   start();
   const auto heard = heard_by([&] {
     auto first = meet();
@@ -300,6 +301,41 @@ TEST_F(WireServer, OneThatDoesNotReadHoldsUpNobodyElse) {
   auto w = meet();
   w.send("say still here\r\n");
   EXPECT_EQ(w.line(), "still here");
+}
+
+TEST_F(WireServer, ClosesTheLargestIdleConnectionsWhenTheMemoryOfAllIsExceeded) {
+  options_.memory = std::make_shared<net::client_memory>(1 << 20);
+  start();
+  auto honest = meet();
+  const std::string say = "say " + std::string(1000, 'x') + "\r\n";
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += say;
+  std::vector<std::unique_ptr<socket_wire>> deaf;
+  for (int i = 0; i < 8; ++i) {
+    deaf.push_back(std::make_unique<socket_wire>(meet()));
+    // Behind a reply that does not come, so that no socket takes them.
+    deaf.back()->send("ask " + std::to_string(i) + "\r\n");
+    deaf.back()->send(many);
+  }
+  eventually([&] { return options_.memory->closed() > 0; }, "a connection to be closed");
+  EXPECT_LT(options_.memory->bytes(), 3U << 20U);
+  honest.send("say still here\r\n");
+  EXPECT_EQ(honest.line(), "still here") << "it held next to nothing";
+}
+
+TEST_F(WireServer, TakesInputThatWaitedForMemory) {
+  options_.memory = std::make_shared<net::client_memory>(1 << 20);
+  start();
+  auto w = meet();
+  auto other = std::make_optional<net::client_memory::account>(*options_.memory);
+  other->open(false, [](auto) {});
+  other->hold({.output = 2 << 20});
+  w.send("say a\r\nsay b\r\n");
+  eventually([&] { return options_.memory->is_wanted(); }, "the connection to wait");
+  EXPECT_EQ(board_.said, 0);
+  other.reset();
+  EXPECT_EQ(w.line(), "a");
+  EXPECT_EQ(w.line(), "b");
 }
 
 TEST_F(WireServer, ALineThatIsTooLongIsToldSoAndTheNextIsTaken) {

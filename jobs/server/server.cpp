@@ -178,6 +178,7 @@ http_server_options server::impl::http_options() {
   o.port = options_.listen.port;
   o.sockets = sockets_;
   o.version = SLUICE_VERSION;
+  o.memory = memory_;
   if (is_secure()) o.tls = options_.tls;
   o.on_audit = [this](const audit_entry& e) {
     audit_->write(

@@ -15,6 +15,7 @@
 #include "jobs/model/requests.hpp"
 #include "jobs/model/result.hpp"
 #include "jobs/model/time.hpp"
+#include "jobs/net/client_memory.hpp"
 #include "jobs/server/event_log.hpp"
 #include "jobs/store/sqlite/sqlite_store.hpp"
 
@@ -84,8 +85,9 @@ struct server_options {
   listen_address listen;
   beanstalk_settings beanstalk;
   faktory_settings faktory;
-  http_server_options http;    // but for its address, tokens, certificate and callbacks
-  tls_files tls;               // both empty: plain HTTP
+  http_server_options http;  // but for its address, tokens, certificate, memory and callbacks
+  std::uint64_t client_memory = net::client_memory::bytes_max_usual;  // of all connections
+  tls_files tls;                                                      // both empty: plain HTTP
   bool auth_required = false;  // tokens are asked for even if there are none
   std::string token_file;      // empty: tokens.json in the data folder
 

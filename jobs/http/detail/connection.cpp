@@ -14,14 +14,13 @@ namespace beast_http = boost::beast::http;
 
 constexpr std::string_view status_100 = "HTTP/1.1 100 Continue\r\n\r\n";
 // An answer that was once this large does not keep its memory.
-constexpr std::size_t buffer_bytes_kept = std::size_t{64} << 10;
-// What of a body every connection may hold; beyond it is the server's budget.
-constexpr std::size_t body_bytes_free = std::size_t{64} << 10;
-// For a client that has some of the budget to begin to use it.
-constexpr auto slow_start = std::chrono::milliseconds(1000);
+constexpr std::size_t answer_bytes_kept = std::size_t{1} << 10;
+constexpr std::size_t input_bytes_kept = std::size_t{4} << 10;
+// A body that is not wanted and no longer than this is read, so that the connection goes on.
+constexpr std::size_t unwanted_bytes_max = std::size_t{64} << 10;
 
-void clear_keeping_little(std::string& s) {
-  if (s.capacity() > buffer_bytes_kept) {
+void clear_keeping_little(std::string& s, std::size_t bytes_kept = answer_bytes_kept) {
+  if (s.capacity() > bytes_kept) {
     std::string().swap(s);  // an assignment would keep the memory
   } else {
     s.clear();
@@ -34,6 +33,7 @@ connection::connection(loop& home, net::stream::socket_type socket,
                        std::shared_ptr<const net::tls_context> tls)
     : loop_(home),
       client_(std::move(socket), std::move(tls)),
+      memory_(*home.server().memory),
       shaking_(client_.is_secure()),
       slots_(2),
       since_(seam::now()) {}
@@ -42,6 +42,11 @@ void connection::begin() {
   boost_error ignored;
   client_.socket().non_blocking(true, ignored);
   client_.socket().set_option(tcp::no_delay(true), ignored);
+  memory_.open(client_.is_secure(), [&l = loop_, me = std::weak_ptr(self())](auto what) {
+    l.run_soon([me, what] {
+      if (const auto here = me.lock()) here->on_memory(what);
+    });
+  });
   loop_.touch(*this);
 }
 
@@ -101,7 +106,9 @@ void connection::pump() {
   bool moved = true;
   while (moved && !closed_) {
     moved = flush();
-    if (closed_ || lingers_ || !wants_to_read()) break;
+    if (closed_ || lingers_) break;
+    moved = end_held_request() || moved;
+    if (!wants_to_read()) break;
     const std::size_t used = rest_.empty() ? 0 : consume_rest();
     moved = moved || used > 0;
     if (used > 0 || !is_readable_ || !wants_to_read()) continue;
@@ -114,7 +121,10 @@ void connection::pump() {
   if (reads_no_more()) forget_what_is_read();
   if ((lingers_ || listens_for_the_end()) && is_readable_ && !closed_) on_readable();
   if (closed_) return;
-  if (lingers_ || listens_for_the_end() || wants_to_read()) {
+  count_memory();
+  const bool reads = lingers_ || listens_for_the_end() || wants_to_read();
+  wait_for_memory();
+  if (reads) {
     is_readable_ ? read_on_soon() : wait_readable();
   }
   set_deadline();
@@ -124,21 +134,22 @@ void connection::pump() {
 
 bool connection::wants_to_read() const noexcept {
   const http_server_options& o = loop_.server().options;
-  if (closed_ || saw_end_ || reads_no_more()) return false;
+  if (closed_ || saw_end_ || is_held_ || reads_no_more()) return false;
   if (room_ == room::waits || (stream_ != nullptr && !stream_->is_hungry())) return false;
   // The request that is being read has its slot already, from when its head was seen until it was
   // answered, which may be before its body is over.
   const std::size_t others = slots_open() - (head_done_ && number_ >= first_ ? 1 : 0);
-  return others < o.pipelined_max && out_.size() <= o.unsent_bytes_max;
+  return others < o.pipelined_max && unsent_bytes() <= o.unsent_bytes_max && has_memory();
 }
 
 // Of a request that is never read to its end nothing may be left that has a deadline.
 void connection::forget_what_is_read() {
+  if (is_held_) return;  // it was read whole
   leave_room();
   parser_.reset();
   head_done_ = false;
   routed_ = {};
-  rest_.clear();
+  clear_keeping_little(rest_, input_bytes_kept);
 }
 
 void connection::wait_readable() {
@@ -175,6 +186,7 @@ void connection::on_readable() {
   if (ec == boost::asio::error::eof) return end_of_input();
   if (ec) return close();
   loop_.counts().bytes_in.fetch_add(n, relaxed);
+  memory_.moved(n);
   is_readable_ = n == loop::read_bytes || client_.has_more();  // a full buffer: there is more
   if (lingers_ || reads_no_more()) return;
   if (rest_.empty()) {
@@ -190,7 +202,7 @@ std::size_t connection::consume_rest() {
   std::string held = std::move(rest_);
   rest_.clear();
   const std::size_t used = consume(held);
-  held.erase(0, used);
+  used == held.size() ? clear_keeping_little(held, input_bytes_kept) : void(held.erase(0, used));
   rest_ = std::move(held);
   return used;
 }
@@ -206,6 +218,7 @@ void connection::end_of_input() {
     // Half a request: nobody can say what it would have been. What came of it is not answered.
     if (stream_ != nullptr) return close();
     at(number_).is_ready = true;
+    is_held_ = false;
     refused_ = true;
   }
 }
@@ -247,7 +260,8 @@ bool connection::parse_some(std::string_view in, std::size_t& used) {
     }
   }
   if (parser_->is_done()) {
-    end_request();
+    is_held_ = must_hold_request();
+    is_held_ ? parser_->keep_body() : end_request();
   } else if (head_done_) {
     note_progress();
     ask_for_room();
@@ -263,52 +277,6 @@ void connection::note_progress() {
   if (parser_->body_bytes() - window_from_ < std::max<std::uint64_t>(1, due)) return;
   window_from_ = parser_->body_bytes();
   since_ = seam::now();
-}
-
-void connection::ask_for_room() {
-  const std::size_t held = stream_ != nullptr ? stream_->held_bytes() : parser_->kept_bytes();
-  if (held < body_bytes_free) return leave_room();
-  if (room_ != room::none) return;
-  std::uint64_t most = stream_ != nullptr ? stream_->held_bytes_max() : parser_->bytes_max();
-  if (const auto length = parser_->content_length()) most = std::min<std::uint64_t>(most, *length);
-  const bool has =
-      loop_.server().bodies.take(share_, most, [&l = loop_, me = std::weak_ptr(self())] {
-        l.run_soon([me] {
-          if (const auto there = me.lock()) there->on_room();
-        });
-      });
-  room_ = has ? room::has : room::waits;
-  if (has) begin_use_of_room();
-}
-
-void connection::leave_room() {
-  if (std::exchange(room_, room::none) != room::none) loop_.server().bodies.give_back(share_);
-}
-
-void connection::on_room() {
-  if (room_ != room::waits || !loop_.server().bodies.has(share_)) return;
-  room_ = room::has;
-  since_ = seam::now();  // the time that it waited is not the client's
-  begin_use_of_room();
-  loop_.touch(*this);
-}
-
-void connection::begin_use_of_room() {
-  room_since_ = seam::now();
-  body_before_room_ = parser_ ? parser_->body_bytes() : 0;
-}
-
-// When one that has room for its body and does not bring it is cut off. While nobody else wants the
-// room, it is looked at again.
-time_point connection::must_have_come_on_by() const {
-  const server_state& server = loop_.server();
-  const auto brought = static_cast<double>(parser_->body_bytes() - body_before_room_);
-  const std::chrono::duration<double> worth(
-      brought / static_cast<double>(server.options.wanted_bytes_per_second));
-  const time_point by =
-      room_since_ + slow_start + std::chrono::duration_cast<time_point::duration>(worth);
-  const time_point now = seam::now();
-  return by <= now && !server.bodies.is_wanted() ? now + slow_start : by;
 }
 
 // The head is there: where does it go, and is the rest of it wanted?
@@ -388,7 +356,10 @@ void connection::begin_request() {
         {error_code::too_large, "the body is longer than " + std::to_string(bytes_max) + " bytes"},
         413);
   }
-  if (head.expects_continue && !parser_->is_done()) at(number_).bytes = status_100;
+  if (head.expects_continue && !parser_->is_done()) {
+    at(number_).bytes = status_100;
+    made_bytes_ += status_100.size();
+  }
 }
 
 // Who asks, and whether they may; in which queues is for the handler to know.
@@ -461,7 +432,7 @@ void connection::begin_stream() {
 void connection::refuse_early(const error& why, int status, std::string_view headers) {
   refused_ = true;
   const auto length = parser_->content_length();
-  const bool is_short = parser_->is_done() || (length && *length <= buffer_bytes_kept &&
+  const bool is_short = parser_->is_done() || (length && *length <= unwanted_bytes_max &&
                                                !parser_->head().expects_continue);
   if (!is_short) is_last_ = true;
   ticket(self(), number_).refuse(why, status, headers);
@@ -489,6 +460,7 @@ void connection::dispatch(std::string_view body) {
   call c{loop_.server(), loop_.jobs(), parser_->head(),         body,
          std::move(to),  routed_.id,   std::move(routed_.name), std::move(who_)};
   begin_call(*routed_.to, c);
+  begin_long_answer(*routed_.to, parser_->head());
 }
 
 void connection::refuse_bad_bytes(const boost_error& ec, std::string_view in) {
@@ -501,6 +473,10 @@ void connection::refuse_bad_bytes(const boost_error& ec, std::string_view in) {
   if (ec == beast_http::error::body_limit) {
     status = 413;
     why.message = "the body is longer than " + std::to_string(parser_->bytes_max()) + " bytes";
+  } else if (ec == beast_http::error::header_limit && head_done_) {
+    status = 431;
+    why.message = "a chunk's size and extensions, or the trailers, are longer than " +
+                  std::to_string(o.head_bytes_max) + " bytes";
   } else if (ec == beast_http::error::header_limit) {
     const bool is_target = in.substr(0, o.head_bytes_max).find('\n') == std::string_view::npos;
     status = is_target ? 414 : 431;
@@ -532,7 +508,8 @@ std::uint64_t connection::open_slot() {
   }
   slot& s = at(next_);
   clear_keeping_little(s.bytes);
-  s.is_ready = s.is_last = s.without_body = s.is_full = false;
+  s.is_ready = s.is_last = s.without_body = s.is_full = s.is_long = false;
+  s.expected_bytes = 0;
   s.parts.reset();
   s.to = nullptr;
   s.leases.clear();
@@ -548,16 +525,25 @@ void connection::answer(std::uint64_t number, response&& r) {
   slot& s = at(number);
   check(number >= first_ && number < next_ && !s.is_ready && s.parts == nullptr,
         "sluice::jobs::http::connection", "one answer for each request");
+  if (must_drop_answer(s, r)) {
+    give_back(r.leases);
+    return ticket(self(), number)
+        .refuse({error_code::overloaded,
+                 "the memory for connections (client_memory) is used up; try again later"});
+  }
   const bool drains = loop_.server().is_closing() &&
                       (s.to == nullptr || s.to->while_closing != closing_rule::of_workers);
   if (drains || loop_.is_stopping()) ends_soon_ = true;
   // Those that came behind it are answered too.
   s.is_last = s.is_last || r.is_last || ((is_last_ || ends_soon_) && number + 1 == next_);
+  const std::size_t before = s.bytes.size();
   append_response(
       s.bytes, r,
       {.date = loop_.date(), .keeps_alive = !s.is_last, .without_body = s.without_body});
+  made_bytes_ += s.bytes.size() - before;
   s.leases = std::move(r.leases);
   s.is_ready = true;
+  end_long_answer(s);
   loop_.counts().count(s.to, r.status);
   if (!s.act.empty()) {
     loop_.server().options.on_audit(
@@ -582,12 +568,14 @@ bool connection::flush() {
     if (!s.is_ready) {
       // 100 Continue, parts, or nothing.
       moved = moved || !s.bytes.empty();
-      out_.append(s.bytes);
-      s.bytes.clear();
+      made_bytes_ -= s.bytes.size();
+      out_.adopt(std::move(s.bytes));
+      clear_keeping_little(s.bytes);
       break;
     }
     if (s.held_until > seam::now()) break;
-    out_.append(s.bytes);
+    made_bytes_ -= s.bytes.size();
+    out_.adopt(std::move(s.bytes));
     if (!s.leases.empty()) {
       unsent_leases_.push_back({out_.end_place(), std::move(s.leases)});
       s.leases.clear();
@@ -612,6 +600,7 @@ void connection::write() {
     }
     if (ec) return close();
     out_.take(n);
+    memory_.moved(n);
     written_ = seam::now();
     loop_.counts().bytes_out.fetch_add(n, relaxed);
   }
@@ -638,6 +627,20 @@ void connection::give_back(const std::vector<lease_ref>& leases) {
 
 // ---- the end
 
+// The end of the time for the next input of the client.
+time_point connection::input_deadline() const {
+  const http_server_options& o = loop_.server().options;
+  if (is_idle() && loop_.is_stopping()) return since_ + o.last_request_time;
+  if (lacks_memory_ || is_held_) return time_point::max();
+  if (!parser_) return is_idle() ? since_ + o.idle_time : time_point::max();
+  if (!head_done_) return since_ + o.head_time;
+  if (room_ == room::waits || (stream_ != nullptr && !stream_->is_hungry())) {
+    return time_point::max();
+  }
+  const time_point by = since_ + o.body_time;
+  return room_ == room::has ? std::min(by, must_have_come_on_by()) : by;
+}
+
 void connection::set_deadline() {
   const http_server_options& o = loop_.server().options;
   time_point when = time_point::max();
@@ -650,20 +653,17 @@ void connection::set_deadline() {
       when = std::min(when, at(first_).held_until);
     }
     if (unsent()) when = std::min(when, written_ + o.body_time);
-    if (parser_ && !head_done_) {
-      when = std::min(when, since_ + o.head_time);
-    } else if (parser_ && room_ != room::waits && (stream_ == nullptr || stream_->is_hungry())) {
-      when = std::min(when, since_ + o.body_time);
-      if (room_ == room::has) when = std::min(when, must_have_come_on_by());
-    } else if (is_idle()) {
-      when = std::min(when, since_ + (loop_.is_stopping() ? o.last_request_time : o.idle_time));
+    if (loop_.server().memory->is_over()) {
+      when = std::min(when, seam::now() + net::client_memory::look_every);
     }
+    when = std::min(when, input_deadline());
   }
   deadline_ = when;
   if (when != time_point::max()) loop_.watch(when);
 }
 
 void connection::on_deadline() {
+  loop_.server().memory->look(seam::now());
   set_deadline();  // others may have ceased to want what this one has
   if (deadline_ > seam::now()) return;
   const bool too_slow_to_read = unsent();
@@ -712,7 +712,7 @@ void connection::begin_linger() {
   client_.shutdown_send(ec);
   if (ec) return close();
   lingers_ = true;
-  rest_.clear();
+  clear_keeping_little(rest_, input_bytes_kept);
   lingers_until_ = seam::now() + loop_.server().options.linger_time;
 }
 
@@ -740,6 +740,7 @@ void connection::close() {
   }
   unsent_leases_.clear();
   leave_room();
+  memory_.close();
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->abandon();
   client_.close();
   deadline_ = time_point::max();

@@ -18,6 +18,7 @@
 #include "jobs/http/detail/ndjson_push.hpp"
 #include "jobs/http/detail/request_parser.hpp"
 #include "jobs/http/detail/ticket.hpp"
+#include "jobs/net/client_memory.hpp"
 #include "jobs/net/stream.hpp"
 #include "jobs/net/unsent_bytes.hpp"
 
@@ -63,10 +64,12 @@ class connection final : public answerer, public net::peer {
     bool without_body = false;
     bool is_old = false;   // of HTTP/1.0
     bool is_full = false;  // its source waits until there is room
+    bool is_long = false;  // a possibly long answer is being made
     std::shared_ptr<part_source> parts;
     const route* to = nullptr;
     std::vector<lease_ref> leases;
-    time_point held_until{};  // the answer is not sent before
+    std::uint64_t expected_bytes = 0;  // ... the size assumed for it until then
+    time_point held_until{};           // the answer is not sent before
     // Of a request that is audited; else empty.
     std::string who;
     std::string from;
@@ -112,10 +115,23 @@ class connection final : public answerer, public net::peer {
   void refuse_early(const error& why, int status, std::string_view headers = {});
   void refuse_bad_bytes(const boost::beast::error_code& ec, std::string_view in);
   void end_of_input();
-  // Memory for a long body.
+
+  // Memory.
+  void on_memory(net::client_memory::account::notice what);
+  void count_memory();
+  void wait_for_memory();
+  bool has_memory() const noexcept;
+  std::size_t unsent_bytes() const noexcept { return made_bytes_ + out_.size(); }
+  bool is_short_of_memory(const slot& s) const noexcept;
+  // A request with a possibly long answer waits until no other such answer is being made.
+  bool must_hold_request() const noexcept;
+  bool end_held_request();
+  void begin_long_answer(const route& to, const request_head& head);
+  void end_long_answer(slot& s);
+  bool must_drop_answer(const slot& s, const response& r) const noexcept;
+  // For a long body.
   void ask_for_room();
   void leave_room();
-  void on_room();
   void begin_use_of_room();
   time_point must_have_come_on_by() const;
 
@@ -136,10 +152,12 @@ class connection final : public answerer, public net::peer {
   bool has_finished() const noexcept { return reads_no_more() && slots_open() == 0 && !unsent(); }
   std::string too_slow() const;
   void begin_linger();
+  time_point input_deadline() const;
   void set_deadline();
 
   loop& loop_;
   net::stream client_;
+  net::client_memory::account memory_;
   bool shaking_;  // TLS has not begun
   bool one_too_many_ = false;
   std::stop_source gone_;
@@ -153,9 +171,10 @@ class connection final : public answerer, public net::peer {
   identity who_;              // ... and is asked for by them
   std::uint64_t number_ = 0;  // ... and has this number
   std::shared_ptr<ndjson_push> stream_;
+  bool is_held_ = false;               // the request was read whole and is not dispatched yet
+  mutable bool lacks_memory_ = false;  // something was not done because has_memory was false
   enum class room : std::uint8_t { none, waits, has };
   room room_ = room::none;
-  net::body_budget::share share_;
   time_point room_since_{};             // when it had it, or could bring on again
   std::uint64_t body_before_room_ = 0;  // what of the body had come by then
   std::uint64_t window_from_ = 0;       // bytes of the body when since_ began
@@ -170,6 +189,8 @@ class connection final : public answerer, public net::peer {
   std::vector<slot> slots_;  // a ring; its size is a power of two
   std::uint64_t first_ = 0;
   std::uint64_t next_ = 0;
+  std::size_t made_bytes_ = 0;    // of answers in slots_
+  std::size_t long_answers_ = 0;  // that are being made
   net::unsent_bytes out_;
   std::vector<unsent_leases> unsent_leases_;
   bool waits_writable_ = false;

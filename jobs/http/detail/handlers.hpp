@@ -111,6 +111,7 @@ class push_results {
  public:
   void note(const result<push_receipt>& r);
   std::size_t accepted() const noexcept { return accepted_; }
+  std::size_t memory() const noexcept { return json_.capacity(); }
   // 200; or 503 with the same results if all of it may be tried again, and nothing else.
   void answer(const ticket& to) const;
 

@@ -187,6 +187,13 @@ void write_http(page& p, const server_state& server) {
             sum(server, [](const traffic& t) { return t.timeouts.load(relaxed); }));
 }
 
+void write_memory(page& p, const net::client_memory& memory) {
+  p.gauge("sluice_client_memory_bytes", "Memory that is held for connections.", memory.bytes());
+  p.gauge("sluice_client_memory_limit_bytes", "The budget for it.", memory.bytes_max());
+  p.counter("sluice_client_memory_closed_total",
+            "Idle connections closed because the budget was exceeded.", memory.closed());
+}
+
 // Zero where the system does not tell.
 std::uint64_t resident_bytes() {
   std::ifstream in("/proc/self/statm");
@@ -223,6 +230,7 @@ void write_metrics(std::string& out, const server_state& server, const engine& j
   write_queues(p, jobs.queues());
   write_engine(p, jobs.stats(), jobs.health());
   write_http(p, server);
+  write_memory(p, *server.memory);
   p.gauge("process_resident_memory_bytes", "Resident memory of the process.", resident_bytes());
   p.family("process_cpu_seconds_total", "counter", "Processor time of the process.");
   p.sample_seconds(cpu_seconds());

@@ -20,19 +20,29 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
  public:
   enum class body_use : std::uint8_t { keep, stream, discard };
 
-  explicit request_parser(std::uint32_t head_bytes_max) {
+  explicit request_parser(std::uint32_t head_bytes_max) : head_bytes_max_(head_bytes_max) {
     header_limit(head_bytes_max);
     body_limit(boost::none);  // looked at below: it depends on the route
   }
 
   // As Beast's, but that the end of a body in chunks is not shown to it in pieces: its shortest
   // form is five bytes, and Beast asserts that none is shorter after it has seen three of them.
+  // A line with the size of a chunk and its extensions, and the trailers, may be as long as a head;
+  // Beast has no limit for them: header_limit.
   std::size_t put(boost::asio::const_buffer bytes, boost::beast::error_code& ec) {
-    if (is_header_done() && !is_done() && chunked() && bytes.size() < last_chunk_bytes_min) {
+    const bool is_in_chunks = is_header_done() && !is_done() && chunked();
+    if (is_in_chunks && bytes.size() < last_chunk_bytes_min) {
       ec = boost::beast::http::error::need_more;
       return 0;
     }
-    return basic_parser::put(bytes, ec);
+    took_body_ = false;
+    const std::size_t used = basic_parser::put(bytes, ec);
+    if (!is_in_chunks || took_body_) return used;
+    const bool is_unended = ec == boost::beast::http::error::need_more;
+    if ((is_unended ? bytes.size() : used) > head_bytes_max_ && (is_unended || !ec)) {
+      ec = boost::beast::http::error::header_limit;
+    }
+    return used;
   }
 
   const request_head& head() const noexcept { return head_; }
@@ -47,6 +57,17 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   // The body that was kept. Valid as long as the bytes given to `put` last, and the parser.
   std::string_view body() const noexcept { return kept_.empty() ? piece_ : kept_; }
   std::size_t kept_bytes() const noexcept { return kept_.size(); }
+  // Makes the body independent of the bytes given to `put`.
+  void keep_body() {
+    if (kept_.empty()) kept_ = std::exchange(piece_, {});
+  }
+  // The body will be this long.
+  void reserve_body(std::size_t bytes) { kept_.reserve(bytes); }
+  std::size_t memory() const noexcept {
+    const auto size = [](const std::optional<std::string>& s) { return s ? s->size() : 0; };
+    return kept_.capacity() + head_.target.size() + head_.bearer.size() + head_.last_event.size() +
+           size(head_.host) + size(head_.origin);
+  }
   // What has come of the body that is streamed, since the last time.
   std::string_view piece() noexcept { return std::exchange(piece_, {}); }
 
@@ -82,6 +103,7 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
   }
   void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
   std::size_t on_chunk_body_impl(std::uint64_t, string_view body, error_code& ec) override {
+    took_body_ = true;
     take(plain(body), ec);
     return body.size();
   }
@@ -129,7 +151,9 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
     into = plain(value);
   }
 
+  const std::size_t head_bytes_max_;
   request_head head_;
+  bool took_body_ = false;   // by the last `put`, of a chunk
   bool has_coding_ = false;  // Transfer-Encoding
   bool has_content_length_ = false;
   body_use use_ = body_use::discard;

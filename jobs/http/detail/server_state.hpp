@@ -16,7 +16,7 @@
 #include "jobs/http/detail/grant.hpp"
 #include "jobs/http/detail/router.hpp"
 #include "jobs/http/http_server.hpp"
-#include "jobs/net/body_budget.hpp"
+#include "jobs/net/client_memory.hpp"
 #include "jobs/net/tls_context.hpp"
 #include "sluice/base/atomic.hpp"
 #include "sluice/sync/snapshot.hpp"
@@ -53,7 +53,8 @@ class server_state {
   std::vector<std::unique_ptr<traffic>> counts;  // one for each loop; constant after construction
   atomic<bool> closing{false};                   // intake is closed
 
-  net::body_budget bodies{options.body_budget_bytes};
+  const std::shared_ptr<net::client_memory> memory =
+      options.memory != nullptr ? options.memory : std::make_shared<net::client_memory>();
 
   // None: requests need no token. Only use_tokens replaces them.
   snapshot<std::optional<token_set>> tokens{options.tokens};

@@ -16,7 +16,6 @@ protocol::wire_server_options fitted(const beanstalk_options& o) {
   protocol::wire_server_options wire = o.wire;
   wire.command_bytes_max = std::max<std::size_t>(
       wire.command_bytes_max, std::size_t{o.job_bytes_max} + beanstalk::line_bytes_max + 2);
-  wire.command_budget_bytes = std::max(wire.command_budget_bytes, wire.command_bytes_max);
   return wire;
 }
 

@@ -27,13 +27,10 @@ connection::connection(wire_state& server, net::loop& home, net::stream::socket_
     : server_(server),
       loop_(home),
       client_(std::move(socket), std::move(tls)),
+      memory_(*server.memory),
       is_local_(client_.peer_address() == "local"),
       shaking_(client_.is_secure()),
       seen_at_(seam::now()) {}
-
-connection::~connection() {
-  leave_room();
-}
 
 void connection::begin(const wire_server::make_session& make) {
   boost_error ignored;
@@ -42,6 +39,11 @@ void connection::begin(const wire_server::make_session& make) {
     client_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
     client_.notice_loss();  // what a worker had is to be given back, also if its machine has burnt
   }
+  memory_.open(client_.is_secure(), [&l = loop_, me = std::weak_ptr(self())](auto what) {
+    l.run_soon([me, what] {
+      if (const auto here = me.lock()) here->on_memory(what);
+    });
+  });
   session_ = make(*this);
   if (!shaking_) session_->begin();
   loop_.touch(*this);
@@ -80,7 +82,10 @@ void connection::pump() {
   if (closed_) return;
   if (has_finished() && !lingers_) begin_linger();
   if (closed_) return;
-  if (wants_to_read()) {
+  count_memory();
+  const bool reads = wants_to_read();
+  if (lacks_memory_ && room_ != room_state::waits) memory_.wait_to_read();
+  if (reads) {
     client_.has_more() ? loop_.run_soon([me = self()] {
       if (!me->closed_ && !me->is_reading_) me->on_readable();
     })
@@ -95,7 +100,7 @@ bool connection::wants_to_read() const noexcept {
   if (lingers_) return !saw_end_;
   if (is_last_ || saw_end_ || room_ == room_state::waits) return false;
   if (out_.size() > server_.options.unsent_bytes_max) return false;
-  return in_.size() < std::max(input_kept_max, session_->needs());
+  return in_.size() < std::max(input_kept_max, session_->needs()) && has_memory();
 }
 
 void connection::wait_readable() {
@@ -128,6 +133,7 @@ void connection::on_readable() {
     return;
   }
   server_.bytes_in.fetch_add(n, relaxed);
+  memory_.moved(n);
   if (!lingers_) take_in({buffer, n});
 }
 
@@ -188,14 +194,7 @@ bool connection::asks_for_room() {
         "to refuse a command that is too long before it is read");
   const bool is_line = needs == in_.size() + 1;
   const std::size_t most = is_line ? server_.options.command_bytes_max : needs;
-  const bool has = server_.commands.take(share_, most, [&l = loop_, me = std::weak_ptr(self())] {
-    l.run_soon([me] {
-      const auto here = me.lock();
-      if (here == nullptr || here->closed_ || here->room_ != room_state::waits) return;
-      here->has_room();
-      here->loop_.touch(*here);
-    });
-  });
+  const bool has = memory_.reserve(most);
   if (has) {
     has_room();
     in_.reserve(needs);
@@ -206,6 +205,7 @@ bool connection::asks_for_room() {
 }
 
 void connection::has_room() {
+  lacks_memory_ = false;
   room_ = room_state::has;
   room_since_ = seam::now();
   in_before_room_ = in_.size();
@@ -220,13 +220,39 @@ time_point connection::must_have_come_on_by() const {
   const time_point by =
       room_since_ + slow_start + std::chrono::duration_cast<time_point::duration>(worth);
   const time_point now = seam::now();
-  return by <= now && !server_.commands.is_wanted() ? now + slow_start : by;
+  return by <= now && !server_.memory->is_wanted() ? now + slow_start : by;
 }
 
 void connection::leave_room() {
-  if (std::exchange(room_, room_state::none) != room_state::none) {
-    server_.commands.give_back(share_);
+  if (std::exchange(room_, room_state::none) != room_state::none) memory_.cancel_reservation();
+}
+
+// Memory.
+
+void connection::on_memory(net::client_memory::account::notice what) {
+  if (closed_) return;
+  if (what == net::client_memory::account::notice::close) return close();
+  if (std::exchange(lacks_memory_, false)) {
+    // The time that it waited is not the client's.
+    seen_at_ = in_since_ = seam::now();
+    look_again_ = true;
   }
+  if (room_ == room_state::waits && memory_.has_reservation()) has_room();
+  pump();
+  memory_.pass_on();
+}
+
+void connection::count_memory() {
+  memory_.hold({.input = in_.capacity(),
+                .output = out_.memory() + held_bytes_ + replies_.size() * sizeof(reply) +
+                          session_->held_bytes()});
+}
+
+// While false, the end of the pump arranges for another one.
+bool connection::has_memory() const noexcept {
+  if (memory_.may_read()) return true;
+  lacks_memory_ = true;
+  return false;
 }
 
 // Replies.
@@ -248,7 +274,7 @@ void connection::answer(std::uint64_t number, std::string_view bytes) {
     r.bytes = bytes;
     r.is_ready = true;
     held_bytes_ += bytes.size();
-    return;
+    return count_memory();
   }
   const bool was_full = room() == 0;
   out_.append(bytes);
@@ -260,10 +286,12 @@ void connection::answer(std::uint64_t number, std::string_view bytes) {
     held_bytes_ -= replies_.front().bytes.size();
   } while (true);
   if (was_full || replies_.empty()) look_again_ = true;
+  count_memory();
 }
 
 std::size_t connection::room() const {
-  if (out_.size() + held_bytes_ > server_.options.unsent_bytes_max) return 0;
+  const bool is_full = out_.size() + held_bytes_ > server_.options.unsent_bytes_max;
+  if (is_full || !has_memory()) return 0;
   return server_.options.replies_max - std::min(server_.options.replies_max, replies_.size());
 }
 
@@ -294,6 +322,7 @@ void connection::write() {
     server_.bytes_out.fetch_add(n, relaxed);
     const bool was_full = room() == 0;
     out_.take(n);
+    memory_.moved(n);
     out_since_ = seam::now();
     if (was_full && room() > 0) resume();
   }
@@ -336,6 +365,7 @@ void connection::close() {
   const std::shared_ptr<connection> kept = self();
   client_.close();
   leave_room();
+  memory_.close();
   wake_at_ = deadline_ = time_point::max();
   gone_.request_stop();
   session_->gone();
@@ -359,12 +389,13 @@ void connection::set_deadline() {
   } else {
     if (shaking_) by(seen_at_ + o.greeting_time);
     if (!out_.empty()) by(out_since_ + o.send_time);
-    if (!in_.empty() && replies_.empty() && room_ != room_state::waits) {
+    if (server_.memory->is_over()) by(seam::now() + net::client_memory::look_every);
+    if (!in_.empty() && replies_.empty() && room_ != room_state::waits && !lacks_memory_) {
       by(in_since_ + o.command_time);
       if (room_ == room_state::has) by(must_have_come_on_by());
     }
     const bool is_idle = in_.empty() && out_.empty() && replies_.empty();
-    if (o.idle_time.count() > 0 && is_idle) by(seen_at_ + o.idle_time);
+    if (o.idle_time.count() > 0 && is_idle && !lacks_memory_) by(seen_at_ + o.idle_time);
     by(wake_at_);
   }
   deadline_ = when;
@@ -380,6 +411,7 @@ void connection::on_deadline() {
     loop_.touch(*this);
     return;
   }
+  server_.memory->look(now);
   set_deadline();
   if (deadline_ > now) return;
   if (!lingers_) server_.timeouts.fetch_add(1, relaxed);

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "jobs/net/body_budget.hpp"
+#include "jobs/net/client_memory.hpp"
 #include "jobs/net/loop.hpp"
 #include "jobs/net/stream.hpp"
 #include "jobs/net/tls_context.hpp"
@@ -26,11 +26,11 @@ namespace sluice::jobs::protocol {
 
 // What the connections of a server share. Counts are relaxed throughout: they order nothing.
 struct wire_state {
-  explicit wire_state(wire_server_options o)
-      : options(std::move(o)), commands(options.command_budget_bytes) {}
+  explicit wire_state(wire_server_options o) : options(std::move(o)) {}
 
   const wire_server_options options;
-  net::body_budget commands;
+  const std::shared_ptr<net::client_memory> memory =
+      options.memory != nullptr ? options.memory : std::make_shared<net::client_memory>();
   atomic<std::uint64_t> open{0}, accepted{0}, refused{0}, timeouts{0};
   atomic<std::uint64_t> bytes_in{0}, bytes_out{0};
 };
@@ -40,7 +40,6 @@ class connection final : public net::peer, public client {
   // `tls` null: plain.
   connection(wire_state& server, net::loop& home, net::stream::socket_type socket,
              std::shared_ptr<const net::tls_context> tls);
-  ~connection() override;
 
   void begin(const wire_server::make_session& make);
 
@@ -89,6 +88,9 @@ class connection final : public net::peer, public client {
   bool asks_for_room();
   void leave_room();
   void has_room();
+  void on_memory(net::client_memory::account::notice what);
+  void count_memory();
+  bool has_memory() const noexcept;
   time_point must_have_come_on_by() const;
   void write();
   bool has_finished() const noexcept { return is_last_ && replies_.empty() && out_.empty(); }
@@ -98,6 +100,7 @@ class connection final : public net::peer, public client {
   wire_state& server_;
   net::loop& loop_;
   net::stream client_;
+  net::client_memory::account memory_;
   const bool is_local_;
   bool shaking_;
   std::unique_ptr<session> session_;
@@ -108,13 +111,13 @@ class connection final : public net::peer, public client {
   bool look_again_ = false;  // the session may take more of it now
   bool is_reading_ = false;  // waits for the socket
   bool saw_end_ = false;
-  bool told_end_ = false;  // ... and the session knows
-  bool is_last_ = false;   // nothing more is read
+  bool told_end_ = false;              // ... and the session knows
+  bool is_last_ = false;               // nothing more is read
+  mutable bool lacks_memory_ = false;  // something was not done because has_memory was false
   enum class room_state : std::uint8_t { none, waits, has };
   room_state room_ = room_state::none;  // for a long command
-  net::body_budget::share share_;
-  time_point room_since_{};         // when it had some of the budget
-  std::size_t in_before_room_ = 0;  // what of the command had come by then
+  time_point room_since_{};             // when it had some of the budget
+  std::size_t in_before_room_ = 0;      // bytes of the command at that time
 
   // Writing.
   std::deque<reply> replies_;      // open ones, the first next

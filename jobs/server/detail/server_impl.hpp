@@ -44,7 +44,10 @@ struct file_stamp {
 
 class server::impl {
  public:
-  explicit impl(server_options o) : options_(std::move(o)), log_(options_.log) {}
+  explicit impl(server_options o)
+      : options_(std::move(o)),
+        log_(options_.log),
+        memory_(std::make_shared<net::client_memory>(options_.client_memory)) {}
   ~impl() {
     hurry_.request_stop();
     stopping_ = {};  // joins
@@ -101,6 +104,7 @@ class server::impl {
 
   server_options options_;
   event_log log_;
+  const std::shared_ptr<net::client_memory> memory_;  // of all connections
   service_notifier systemd_;
   net::listening_sockets* sockets_ = nullptr;  // set by listen; null: none outlives this
   std::unique_ptr<audit_log> audit_;

@@ -36,6 +36,7 @@ void server::impl::make_protocols() {
       o.wire.listen.push_back({.unix_path = set.socket, .name = "beanstalk-socket"});
     }
     o.wire.threads = set.threads;
+    o.wire.memory = memory_;
     o.wire.connections_max = set.connections_max;
     if (set.tls) o.wire.tls = options_.tls;
     o.wire.open_to_all = set.open;
@@ -51,6 +52,7 @@ void server::impl::make_protocols() {
     o.wire.sockets = sockets_;
     o.wire.listen = {place_of(*set.listen, "faktory")};
     o.wire.threads = set.threads;
+    o.wire.memory = memory_;
     o.wire.connections_max = set.connections_max;
     if (is_secure()) o.wire.tls = options_.tls;
     o.wire.open_to_all = set.open || (is_secure() && !set.password.empty());

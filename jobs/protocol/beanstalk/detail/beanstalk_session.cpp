@@ -197,6 +197,7 @@ void beanstalk_session::leave() {
   server_.reserved.fetch_sub(held.size(), relaxed);
   for (const leased_job& each : granted_) held.push_back(each.ref());
   granted_.clear();
+  granted_bytes_ = 0;
   give_back(std::move(held));
   used_->using_now.fetch_sub(1, relaxed);
   for (const tube_ptr& each : watched_) each->watching.fetch_sub(1, relaxed);
@@ -300,8 +301,7 @@ void beanstalk_session::puts_ended(const std::vector<reply>& to, tube& in,
 void beanstalk_session::reserve(const command& c, std::string_view line, std::string_view after) {
   if (!std::exchange(is_worker_, true)) server_.workers.fetch_add(1, relaxed);
   while (!granted_.empty()) {
-    leased_job next = std::move(granted_.back());
-    granted_.pop_back();
+    leased_job next = take_granted();
     // A client that reads slowly may have let its time run out: somebody else has it.
     if (next.until > server_.time.now()) return hand_over(to_.open(), std::move(next));
   }
@@ -380,10 +380,18 @@ void beanstalk_session::give_back_beyond(std::size_t bytes_max) {
   while (kept < granted_.size() && (kept == 0 || bytes < bytes_max)) {
     bytes += granted_[kept++].it->spec.args.data.size();
   }
+  granted_bytes_ = bytes;
   std::vector<lease_ref> rest;
   for (std::size_t i = kept; i < granted_.size(); ++i) rest.push_back(granted_[i].ref());
   granted_.resize(kept);
   if (!rest.empty()) give_back(std::move(rest));
+}
+
+leased_job beanstalk_session::take_granted() {
+  leased_job next = std::move(granted_.back());
+  granted_.pop_back();
+  granted_bytes_ -= next.it->spec.args.data.size();
+  return next;
 }
 
 bool beanstalk_session::asked(result<leased> got) {
@@ -399,9 +407,7 @@ bool beanstalk_session::asked(result<leased> got) {
     granted_ = *std::move(got);
     give_back_beyond(granted_bytes_max);
     std::ranges::reverse(granted_);
-    leased_job first = std::move(granted_.back());
-    granted_.pop_back();
-    hand_over(asking_, std::move(first));
+    hand_over(asking_, take_granted());
     return true;
   }
   const error_code why = got.error().code;

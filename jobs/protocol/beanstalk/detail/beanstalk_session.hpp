@@ -39,6 +39,7 @@ class beanstalk_session final : public protocol::session {
 
   std::size_t consume(std::string_view in) override;
   std::size_t needs() const override { return needs_; }
+  std::size_t held_bytes() const override { return granted_bytes_; }
   void end_of_input() override;
   void on_time() override;
   void finish_up() override;
@@ -78,6 +79,7 @@ class beanstalk_session final : public protocol::session {
   void ask_after_deletes();
   bool asked(result<leased> got);  // false: ask again
   void give_back_beyond(std::size_t bytes_max);
+  leased_job take_granted();
   void set_waiting(bool is);
   unix_time first_end();  // of what is reserved; those whose time is over are forgotten
   void hand_over(reply to, leased_job job);
@@ -162,6 +164,7 @@ class beanstalk_session final : public protocol::session {
   bool asks_after_deletes_ = false;
   std::stop_source call_off_;
   leased granted_;  // the last is next
+  std::size_t granted_bytes_ = 0;
 
   bool is_producer_ = false, is_worker_ = false;
   bool is_gone_ = false;  // after the connection or a quit: holds nothing, is not counted

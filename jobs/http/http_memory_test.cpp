@@ -1,0 +1,173 @@
+// The memory of connections: bounds of each connection, and of all of them together.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "jobs/http/testing/http_fixture.hpp"
+#include "jobs/net/client_memory.hpp"
+
+namespace sluice::jobs::http_memory_test {
+namespace {
+
+using testing::eventually;
+using testing::reply;
+using testing::wire;
+
+constexpr std::size_t mb = std::size_t{1} << 20;
+
+class HttpMemory : public testing::HttpTest {
+ protected:
+  static constexpr std::size_t head_max = 4096;
+
+  void start_with(std::uint64_t budget, http_server_options o = {}) {
+    memory_ = std::make_shared<net::client_memory>(budget);
+    o.memory = memory_;
+    start(std::move(o));
+  }
+  void push_large(std::size_t bytes) {
+    ASSERT_TRUE(jobs().push({.kind = "k", .args = {'"' + std::string(bytes, 'x') + '"'}}).get());
+  }
+  // Answers to GET /v1/jobs/{id} that were made.
+  std::uint64_t answered() const {
+    const std::string text = ask("GET", "/metrics").body;
+    const std::string line = R"(route="/v1/jobs/{id}",status="2xx"} )";
+    const std::size_t at = text.find(line);
+    return at == std::string::npos ? 0 : std::strtoull(&text[at + line.size()], nullptr, 10);
+  }
+  void expect_refused(const std::string& request, const std::string& rest) {
+    SCOPED_TRACE(request + rest.substr(0, 20));
+    for (const std::size_t piece : {rest.size(), std::size_t{1000}}) {
+      wire w = connect();
+      w.send(request + "Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+      for (std::size_t at = 0; at < rest.size(); at += piece) w.send(rest.substr(at, piece));
+      const std::string why = problem_of(w.receive(), 431, error_code::too_large);
+      EXPECT_NE(why.find("chunk"), std::string::npos) << why;
+      EXPECT_TRUE(w.ends());
+    }
+  }
+
+  std::shared_ptr<net::client_memory> memory_;
+};
+
+const std::string get_job = "GET /v1/jobs/1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+TEST_F(HttpMemory, RefusesChunkLinesAndTrailersBeyondMaxHead) {
+  start({.head_bytes_max = head_max});
+  const std::string much(head_max, 'a');
+  const std::string zeros(head_max, '0');
+  std::string fields;
+  while (fields.size() < head_max) fields += "X-Field: some value\r\n";
+  for (const std::string request :
+       {"GET /healthz HTTP/1.1\r\n", "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/json\r\n",
+        "POST /v1/jobs HTTP/1.1\r\nContent-Type: application/x-ndjson\r\n"}) {
+    // First without the end of the line or block, then with it.
+    expect_refused(request, zeros + "1");
+    expect_refused(request, "1;x=" + much);
+    expect_refused(request, "1\r\n{\r\n0\r\nX: " + much);
+    expect_refused(request, "1\r\n{\r\n0;x=" + much);
+    expect_refused(request, zeros + "1\r\n{\r\n0\r\n\r\n");
+    expect_refused(request, "1;x=" + much + "\r\n{\r\n0\r\n\r\n");
+    expect_refused(request, "1\r\n{\r\n0\r\nX: " + much + "\r\n\r\n");
+    expect_refused(request, "1\r\n{\r\n0\r\n" + fields + "\r\n");
+  }
+}
+
+TEST_F(HttpMemory, TakesChunkLinesAndTrailersUpToMaxHead) {
+  start({.head_bytes_max = head_max});
+  const std::string some(head_max - 100, 'a');
+  wire w = connect();
+  for (int i = 0; i < 3; ++i) {
+    w.send(
+        "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
+    for (const char c : std::string_view(R"({"kind":"k"})")) {
+      w.send("1;x=" + some + "\r\n" + c + "\r\n");
+    }
+    w.send("0\r\nX: " + some + "\r\n\r\n");
+    EXPECT_EQ(w.receive().status, 201);
+  }
+}
+
+TEST_F(HttpMemory, StopsDispatchingWhileAnswersAreUnread) {
+  start_with(1000 * mb, {.unsent_bytes_max = mb});
+  push_large(4 * mb - 2);
+  wire w = connect();
+  std::string gets;
+  for (int i = 0; i < 16; ++i) gets += get_job;
+  w.send(gets);
+  eventually([&] { return answered() > 0; }, "the first answer");
+  // Sockets hold some; beyond that there is one answer.
+  for (int i = 0; i < 50; ++i) EXPECT_LE(answered(), 5U);
+  EXPECT_LT(memory_->bytes(), 25 * mb);
+  for (int i = 0; i < 16; ++i) EXPECT_GT(w.receive().body.size(), 4 * mb - 2);
+  eventually([&] { return memory_->bytes() < mb; }, "its memory to be free");
+}
+
+TEST_F(HttpMemory, HoldsBackLongAnswersWithoutLosingTheirRequests) {
+  start_with(1000 * mb);
+  push_large(1000);
+  wire w = connect();
+  const std::string change =
+      "PATCH /v1/queues/default HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 14\r\n\r\n{\"weight\": 17}";
+  w.send(get_job + change + get_job + "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n" + change);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(w.receive().status, 200);
+  // The same when each comes in two parts.
+  for (int i = 0; i < 5; ++i) {
+    w.send(get_job + change.substr(0, change.size() - 5));
+    w.send(change.substr(change.size() - 5));
+    EXPECT_EQ(w.receive().status, 200);
+    EXPECT_EQ(w.receive().body.find("error"), std::string::npos);
+  }
+  EXPECT_EQ(jobs().queue("default")->options.weight, 17U);
+}
+
+TEST_F(HttpMemory, ClosesTheLargestIdleConnectionsWhenTheBudgetIsExceeded) {
+  start_with(24 * mb);
+  push_large(4 * mb - 2);
+  wire honest = connect();
+  honest.request("GET", "/healthz");
+  EXPECT_EQ(honest.receive().status, 200);
+  std::vector<wire> hostile;
+  for (int i = 0; i < 20; ++i) {
+    hostile.push_back(connect());
+    hostile.back().receive_buffer(4096);
+    hostile.back().send(get_job + get_job + get_job);
+  }
+  eventually([&] { return memory_->closed() > 0; }, "a connection to be closed");
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+  honest.request("GET", "/healthz");
+  EXPECT_EQ(honest.receive().status, 200) << "it held next to nothing";
+}
+
+TEST_F(HttpMemory, EventStreamsGoOnAfterTheBudgetWasExceeded) {
+  start_with(8 * mb);
+  wire w = connect();
+  w.request("GET", "/v1/events?heartbeat=100ms", "");
+  EXPECT_EQ(w.receive_head().status, 200);
+  {
+    net::client_memory::account other(*memory_);
+    other.open(false, [](auto) {});
+    other.hold({.output = 100 * mb});
+    ASSERT_TRUE(jobs().push({.kind = "before"}).get());
+  }
+  ASSERT_TRUE(jobs().push({.kind = "after"}).get());
+  std::string heard;
+  while (heard.find("\"job\":2") == std::string::npos) {
+    const std::string more = w.next_chunk();
+    ASSERT_FALSE(more.empty());
+    heard += more;
+  }
+  EXPECT_LT(heard.find("\"job\":1"), heard.find("\"job\":2"));
+}
+
+TEST_F(HttpMemory, IsInTheMetrics) {
+  start_with(8 * mb);
+  const std::string text = ask("GET", "/metrics").body;
+  EXPECT_NE(text.find("\nsluice_client_memory_limit_bytes 8388608\n"), std::string::npos);
+  EXPECT_NE(text.find("\nsluice_client_memory_closed_total 0\n"), std::string::npos);
+  EXPECT_NE(text.find("\nsluice_client_memory_bytes "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::http_memory_test

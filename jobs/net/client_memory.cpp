@@ -1,0 +1,190 @@
+#include "jobs/net/client_memory.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sluice/base/check.hpp"
+#include "sluice/base/seam.hpp"
+
+namespace sluice::jobs::net {
+namespace {
+
+// Input and output may each be this much more than was charged: connection_bytes covers both.
+constexpr std::uint64_t block_bytes = 2 << 10;
+static_assert(2 * block_bytes == client_memory::connection_bytes);
+
+}  // namespace
+
+// ---- account
+
+void client_memory::account::open(bool has_tls, std::function<void(notice)> notify) {
+  const std::lock_guard lock(all_.guard_);
+  check(!is_open_, "sluice::jobs::net::client_memory", "an account to be opened once");
+  is_open_ = true;
+  fixed_ = connection_bytes + (has_tls ? tls_session_bytes : 0);
+  notify_ = std::move(notify);
+  index_ = all_.accounts_.size();
+  all_.accounts_.push_back(this);
+  all_.update(*this);
+}
+
+void client_memory::account::close() {
+  const std::lock_guard lock(all_.guard_);
+  if (!std::exchange(is_open_, false)) return;
+  if (linked()) unlink();
+  end_reservation();
+  all_.accounts_[index_] = all_.accounts_.back();
+  all_.accounts_[index_]->index_ = index_;
+  all_.accounts_.pop_back();
+  all_.expected_.store(all_.expected_.load(relaxed) - std::exchange(expected_, 0), relaxed);
+  all_.update(*this);
+}
+
+void client_memory::account::hold(const held& now) {
+  const std::uint64_t input = now.input / block_bytes;
+  const std::uint64_t output = now.output / block_bytes;
+  if (input == input_blocks_ && output == output_blocks_ && now.expected == expected_) return;
+  input_blocks_ = input;
+  output_blocks_ = output;
+  const std::lock_guard lock(all_.guard_);
+  if (!is_open_) return;
+  held_.input = input * block_bytes;
+  held_.output = output * block_bytes;
+  const std::uint64_t expected = all_.expected_.load(relaxed) - expected_ + now.expected;
+  all_.expected_.store(expected, relaxed);
+  expected_ = now.expected;
+  all_.update(*this);
+}
+
+void client_memory::account::moved(std::size_t bytes) noexcept {
+  moved_.store(moved_.load(relaxed) + bytes, relaxed);  // one thread writes
+}
+
+bool client_memory::account::reserve(std::uint64_t bytes) {
+  const std::lock_guard lock(all_.guard_);
+  check(is_open_ && wanted_ == 0 && bytes > 0, "sluice::jobs::net::client_memory",
+        "one reservation at a time, of an open account");
+  if (linked()) unlink();
+  wanted_ = bytes;
+  all_.reservers_.push_back(*this);
+  // Its own notice would come too late.
+  auto notify = std::exchange(notify_, [](notice) {});
+  all_.serve();
+  notify_ = std::move(notify);
+  return reserved_ > 0;
+}
+
+void client_memory::account::cancel_reservation() {
+  const std::lock_guard lock(all_.guard_);
+  if (wanted_ == 0) return;
+  if (reserved_ == 0) unlink();
+  end_reservation();
+  all_.update(*this);
+}
+
+void client_memory::account::end_reservation() {
+  if (reserved_ > 0) --all_.reservations_;
+  all_.reserved_bytes_ -= reserved_;
+  wanted_ = reserved_ = 0;
+  has_reservation_.store(false, relaxed);
+}
+
+void client_memory::account::wait(intrusive_list<account>& line) {
+  const std::lock_guard lock(all_.guard_);
+  if (!is_open_ || linked()) return;
+  line.push_back(*this);
+  all_.serve();  // the reason may have ended before the lock was taken
+}
+
+void client_memory::account::pass_on() {
+  const std::lock_guard lock(all_.guard_);
+  all_.serve();
+}
+
+std::uint64_t client_memory::account::charge() const noexcept {
+  return is_open_ ? fixed_ + std::max(reserved_, held_.input) + held_.output : 0;
+}
+
+std::uint64_t client_memory::account::used() const noexcept {
+  return fixed_ + held_.input + held_.output;
+}
+
+// ---- client_memory
+
+bool client_memory::is_wanted() const {
+  const std::lock_guard lock(guard_);
+  return !reservers_.empty() || !readers_.empty();
+}
+
+void client_memory::look(time_point now) {
+  if (!is_over()) return;
+  const std::lock_guard lock(guard_);
+  look_locked(now);
+}
+
+bool client_memory::fits(const account& a) const noexcept {
+  if (reservations_ == 0) return !is_over();
+  if (reserved_bytes_ + a.wanted_ > bytes_max_ / 2) return false;
+  return bytes() + a.wanted_ - std::min(a.wanted_, a.held_.input) <= bytes_max_;
+}
+
+void client_memory::update(account& a) {
+  const bool was_over = is_over();
+  const std::uint64_t before = std::exchange(a.charged_, a.charge());
+  bytes_.store(bytes() - before + a.charged_, relaxed);
+  if (is_over()) {
+    if (a.charged_ > before) look_locked(seam::now());
+    return;
+  }
+  if (was_over) looked_at_ = time_point::min();
+  serve();
+}
+
+// Notifies one reader and one asker only: each passes it on, so that many that wait do not all
+// wake to find the memory taken by the first.
+void client_memory::serve() {
+  while (!reservers_.empty() && fits(reservers_.front())) {
+    account& next = reservers_.pop_front();
+    next.reserved_ = next.wanted_;
+    next.has_reservation_.store(true, relaxed);
+    ++reservations_;
+    reserved_bytes_ += next.reserved_;
+    const std::uint64_t before = std::exchange(next.charged_, next.charge());
+    bytes_.store(bytes() - before + next.charged_, relaxed);
+    next.notify_(account::notice::proceed);
+  }
+  if (is_over()) return;
+  if (!readers_.empty()) readers_.pop_front().notify_(account::notice::proceed);
+  if (!askers_.empty() && !expects_too_much()) {
+    askers_.pop_front().notify_(account::notice::proceed);
+  }
+}
+
+// Ignores unused reservations: they are used soon, or lost.
+void client_memory::look_locked(time_point now) {
+  if (!is_over()) return;
+  const bool is_first = looked_at_ == time_point::min();
+  if (!is_first && now < looked_at_ + look_every) return;
+  looked_at_ = now;
+  std::uint64_t used = 0;
+  std::vector<account*> idle;
+  for (account* const a : accounts_) {
+    const std::uint64_t moved = a->moved_.load(relaxed);
+    const bool is_idle = moved - std::exchange(a->moved_before_, moved) < busy_bytes;
+    if (a->is_closing_) continue;
+    used += a->used();
+    if (is_idle) idle.push_back(a);
+  }
+  if (is_first) return;  // how much each moves is known the next time
+  std::ranges::sort(idle, std::ranges::greater(), &account::used);
+  for (account* const a : idle) {
+    if (used <= bytes_max_) return;
+    used -= a->used();
+    a->is_closing_ = true;
+    closed_.store(closed_.load(relaxed) + 1, relaxed);
+    a->notify_(account::notice::close);
+  }
+}
+
+}  // namespace sluice::jobs::net
