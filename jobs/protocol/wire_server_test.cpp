@@ -108,6 +108,7 @@ class WireServer : public ::testing::Test {
     {
       auto asked = board_.asked.lock();
       for (auto& [key, to] : *asked) to.set_value("the test is over");
+      asked->clear();  // `finish_up` answers the rest
     }
     server_.reset();
   }
