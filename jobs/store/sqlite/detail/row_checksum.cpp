@@ -12,10 +12,6 @@ namespace sluice::jobs::detail {
 namespace {
 
 constexpr std::uint32_t crc32c_polynomial = 0x82F63B78;  // CRC-32C (Castagnoli), reflected
-constexpr std::uint64_t control_bits = 0xFFFFFFFF00000000;
-constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
-
-enum class value_kind : std::uint8_t { number = 1, real = 2, text = 3, bytes = 4 };
 
 constexpr std::array<std::uint32_t, 256> make_crc_table() {
   std::array<std::uint32_t, 256> made{};
@@ -45,16 +41,6 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(
 }
 #endif
 
-// The finalizer of splitmix64. The CRC alone would be linear: the same change of two columns could
-// cancel out.
-std::uint64_t hash_of_value(int place, value_kind kind, std::uint64_t value) noexcept {
-  const auto own = static_cast<std::uint64_t>(place) * 8 + static_cast<std::uint64_t>(kind);
-  std::uint64_t x = value + own * golden_ratio;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 std::uint32_t crc32c_portable(std::string_view bytes) noexcept {
@@ -73,23 +59,15 @@ std::uint32_t crc32c(std::string_view bytes) noexcept {
   return crc32c_portable(bytes);
 }
 
-void row_checksum::add(std::uint64_t hash, group of) noexcept {
-  sum_ ^= of == group::control ? hash & control_bits : hash >> 32;
-}
-
-void row_checksum::number(int place, std::int64_t value, group of) noexcept {
-  add(hash_of_value(place, value_kind::number, static_cast<std::uint64_t>(value)), of);
-}
-
 // SQLite keeps neither NaN (it becomes NULL) nor the sign of zero.
 void row_checksum::real(int place, double value, group of) noexcept {
   if (value != value) return;
-  add(hash_of_value(place, value_kind::real, std::bit_cast<std::uint64_t>(value + 0.0)), of);
+  add(hash_of(place, value_kind::real, std::bit_cast<std::uint64_t>(value + 0.0)), of);
 }
 
 void row_checksum::text(int place, std::string_view value, bool is_bytes, group of) noexcept {
   const std::uint64_t content = std::uint64_t{value.size()} << 32 | crc32c(value);
-  add(hash_of_value(place, is_bytes ? value_kind::bytes : value_kind::text, content), of);
+  add(hash_of(place, is_bytes ? value_kind::bytes : value_kind::text, content), of);
 }
 
 void row_checksum::column(int place, const statement& from, int at, group of) noexcept {
