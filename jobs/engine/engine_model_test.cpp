@@ -498,15 +498,6 @@ class EngineModel : public engine_words {
       }
     } else {
       reopen();
-      for (auto at = m.leases.begin(); at != m.leases.end();) {
-        model_lease& l = at->second;
-        if (l.is_cancelled) {
-          at = m.leases.erase(at);
-          continue;
-        }
-        l.lasts = m.jobs.at(at->first).lease_for;
-        ++at;
-      }
     }
   }
   void pass_a_second() {

@@ -175,6 +175,39 @@ TEST_F(EngineStop, LimitsCountALeaseThatWasSaved) {
   EXPECT_TRUE(e().lease({.queues = {"one"}}).get());
 }
 
+TEST_F(EngineStop, ACancelledJobCountsAfterARestartUntilItsWorkerLetsGo) {
+  configure({.concurrency = 1}, "one");
+  push({.queue = "one"});
+  push({.queue = "one"});
+  push({.queue = "keyed", .key = "a"});
+  push({.queue = "keyed", .key = "a"});
+  const leased_job of_one = e().lease({.queues = {"one"}}).get()->front();
+  const leased_job of_key = e().lease({.queues = {"keyed"}}).get()->front();
+  ASSERT_TRUE(e().cancel(of_one.it->id).get());
+  ASSERT_TRUE(e().cancel(of_key.it->id).get());
+  reopen();
+  EXPECT_EQ(code_of(e().lease({.queues = {"one", "keyed"}}, at_once()).get()),
+            error_code::timed_out);
+  EXPECT_TRUE(e().extend(of_one.ref())->cancelled) << "its worker learns of it";
+  EXPECT_TRUE(ack(of_one));
+  EXPECT_TRUE(e().lease({.queues = {"one"}}).get());
+  EXPECT_TRUE(ack(of_key));
+  EXPECT_TRUE(e().lease({.queues = {"keyed"}}).get());
+  EXPECT_EQ(state(of_one.it->id), job_state::cancelled);
+}
+
+TEST_F(EngineStop, TheDurationAndTheProgressOfALeaseOutliveARestart) {
+  const job_id id = push({.lease_for = 10s});
+  const leased_job l = e().lease({.queues = {"default"}, .lease_for = 30s}).get()->front();
+  ASSERT_TRUE(e().report(l.ref(), {.percent = 40, .text = "half"}));
+  reopen();
+  EXPECT_EQ(get(id).progress->percent, 40);
+  const auto extended = e().extend(l.ref());
+  ASSERT_TRUE(extended);
+  EXPECT_EQ(extended->until, time.now() + 30s);
+  EXPECT_TRUE(ack(l));
+}
+
 TEST_F(EngineStop, ASavedLeaseIsForgottenBeforeItsJobChanges) {
   push();
   const leased_job l = take();
@@ -237,7 +270,7 @@ TEST_F(EngineStop, ALeaseThatEndedBeforeTheStopIsNotSaved) {
   push_some(2);
   const auto leased = lease(2);
   EXPECT_TRUE(e().release(leased[0].ref()).get());
-  ASSERT_TRUE(e().cancel(leased[1].it->id).get());
+  EXPECT_TRUE(ack(leased[1]));
   reopen();
   EXPECT_EQ(counts().running, 0U);
   EXPECT_EQ(take().it->id, leased[0].it->id);
