@@ -256,11 +256,11 @@ TEST_F(beanstalk_put_test, WhileItDrainsPutsAreRefusedAndAllElseGoesOn) {
   EXPECT_EQ(first().value("stats\r\n", "draining"), "true");
 }
 
-TEST_F(beanstalk_put_test, AnEngineTakesPutsUntilItStops) {
+TEST_F(beanstalk_put_test, AnEngineThatIsClosedTakesPutsWhileThereIsRoom) {
   (void)first();
+  configure({.capacity_jobs = 1, .when_full = overflow::block});
   e().close();
   ask("put 0 0 10 1\r\na\r\n", "INSERTED 1\r\n");
-  e().stop();
   ask("put 0 0 10 1\r\na\r\n", "DRAINING\r\n");
 }
 
