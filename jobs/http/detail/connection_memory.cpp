@@ -15,9 +15,10 @@ constexpr auto slow_start = std::chrono::milliseconds(1000);
 constexpr std::uint64_t long_answer_bytes = limits::args_bytes_max + limits::result_bytes_max;
 
 // Whether an answer may contain jobs. Answers to pushes and to reports of workers do not, and
-// health checks must not wait for a store that hangs.
+// health checks and metrics must not wait for a store that hangs.
 bool may_be_long(const route& r) {
-  return r.while_closing == closing_rule::refused && r.handle != push_jobs;
+  return r.while_closing == closing_rule::answered && r.needs != access::open &&
+         r.handle != get_metrics && r.handle != push_jobs;
 }
 
 // Whether a request may wait: the time of its answer is unknown, so nothing is charged for it.
