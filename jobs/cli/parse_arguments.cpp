@@ -129,8 +129,8 @@ void command_line::add_serve() {
                     "  sluice serve --data /var/lib/sluice --listen 127.0.0.1:8000\n"
                     "  sluice serve --memory --log-json\n"
                     "  sluice serve --beanstalk :11300 --faktory :7419\n"
-                    "Ctrl-C or SIGTERM ends it when the workers have finished; a second one at "
-                    "once.",
+                    "Ctrl-C or SIGTERM ends it and saves the leases of workers; a second one ends "
+                    "it at once. SIGUSR2 restarts it, and no push is refused.",
                     [this] { return finish_serve(); });
   c.add_option("--config", serve_.from.file,
                "a file of settings; else sluice.toml of the data folder, if it is there")
