@@ -26,14 +26,14 @@
 #include "sluice/actor/detail/handler_run.hpp"
 #include "sluice/future/future.hpp"
 #include "sluice/future/task.hpp"
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 
 namespace sluice {
 
 namespace detail {
 
 template <class T, class Awaited>
-task<T> await_letting_in(Awaited what, call_place at) {
+task<T> await_letting_in(Awaited what, call_site at) {
   handler_sink* const sink = co_await own_sink_query();
   check(sink != nullptr, "sluice::letting_others_in", "to be in a handler that is a coroutine");
   sink->begin_letting_in();
@@ -62,11 +62,11 @@ task<T> await_letting_in(Awaited what, call_place at) {
 }  // namespace detail
 
 template <class T>
-task<T> letting_others_in(task<T> what, call_place at = {}) {
+task<T> letting_others_in(task<T> what, call_site at = {}) {
   return detail::await_letting_in<T>(std::move(what), at);
 }
 template <class T>
-task<T> letting_others_in(future<T> what, call_place at = {}) {
+task<T> letting_others_in(future<T> what, call_site at = {}) {
   return detail::await_letting_in<T>(std::move(what), at);
 }
 

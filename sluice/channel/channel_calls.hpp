@@ -69,14 +69,14 @@ template <class End, class T>
 class send_calls {
  public:
   // Waits until received (capacity 0) or buffered. ok, closed; full or dropped if the policy says.
-  status send(T&& item, call_place place = {}) {
+  status send(T&& item, call_site place = {}) {
     return at() ? at()->push(std::move(item), place) : within(item, place);
   }
-  status send(const T& item, call_place place = {}) { return send(T(item), place); }
-  status send(T&& item, std::stop_token stop, call_place place = {}) {
+  status send(const T& item, call_site place = {}) { return send(T(item), place); }
+  status send(T&& item, std::stop_token stop, call_site place = {}) {
     return within(item, {{}, std::move(stop), place});
   }
-  status send(const T& item, std::stop_token stop, call_place place = {}) {
+  status send(const T& item, std::stop_token stop, call_site place = {}) {
     return send(T(item), std::move(stop), place);
   }
 
@@ -88,22 +88,22 @@ class send_calls {
 
   template <class Rep, class Period>
   status try_send_for(T&& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}, call_place place = {}) {
+                      std::stop_token stop = {}, call_site place = {}) {
     return within(item, {deadline::after(wait), std::move(stop), place});
   }
   template <class Rep, class Period>
   status try_send_for(const T& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}, call_place place = {}) {
+                      std::stop_token stop = {}, call_site place = {}) {
     return try_send_for(T(item), wait, std::move(stop), place);
   }
   template <class Clock, class Duration>
   status try_send_until(T&& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}, call_place place = {}) {
+                        std::stop_token stop = {}, call_site place = {}) {
     return within(item, {deadline::at(when), std::move(stop), place});
   }
   template <class Clock, class Duration>
   status try_send_until(const T& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}, call_place place = {}) {
+                        std::stop_token stop = {}, call_site place = {}) {
     return try_send_until(T(item), when, std::move(stop), place);
   }
   // Moves from `item` only when it returns ok or dropped.
@@ -139,20 +139,20 @@ template <class End, class T>
 class receive_calls {
  public:
   // Waits for an item. closed: closed and drained.
-  outcome<T> receive(call_place place = {}) { return at() ? at()->pop(place) : within(place); }
-  outcome<T> receive(std::stop_token stop, call_place place = {}) {
+  outcome<T> receive(call_site place = {}) { return at() ? at()->pop(place) : within(place); }
+  outcome<T> receive(std::stop_token stop, call_site place = {}) {
     return within({{}, std::move(stop), place});
   }
   outcome<T> try_receive() { return at() ? at()->try_pop() : outcome<T>(status::empty); }
 
   template <class Rep, class Period>
   outcome<T> try_receive_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {},
-                             call_place place = {}) {
+                             call_site place = {}) {
     return within({deadline::after(wait), std::move(stop), place});
   }
   template <class Clock, class Duration>
   outcome<T> try_receive_until(std::chrono::time_point<Clock, Duration> when,
-                               std::stop_token stop = {}, call_place place = {}) {
+                               std::stop_token stop = {}, call_site place = {}) {
     return within({deadline::at(when), std::move(stop), place});
   }
   outcome<T> receive_within(const wait_limits& limits) { return within(limits); }

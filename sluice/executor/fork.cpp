@@ -83,7 +83,7 @@ void fork_base::start_outside() noexcept {
   if (!pool_.fork_from_outside(*this)) run();
 }
 
-bool fork_base::wait_outside(const call_place& at) {
+bool fork_base::wait_outside(const call_site& at) {
   check(forker_ == seam::thread_number(), "sluice::fork",
         "a child to be joined by the thread that forked it");
   block_on(wait_op(*this), at);

@@ -66,7 +66,7 @@ class fork_base : public work {
   }
 
   // True: nobody has taken it, and it is the caller's to run, directly. False: it has been run.
-  bool claim_or_wait(const call_place& at) {
+  bool claim_or_wait(const call_site& at) {
     check(!joined_, "sluice::fork", "a child to be joined once");
     joined_ = true;
     if (home_ == nullptr) [[unlikely]] return wait_outside(at);
@@ -112,7 +112,7 @@ class fork_base : public work {
 
   void start_outside() noexcept;
   void run_at_once() noexcept { run(); }
-  bool wait_outside(const call_place& at);
+  bool wait_outside(const call_site& at);
   bool announce_wait() noexcept;  // false: it is done
 
   work_stealing_pool& pool_;
@@ -169,7 +169,7 @@ class [[nodiscard("join it")]] forked final : private detail::fork_base {
     if (!is_joined()) join_quietly();
   }
 
-  result_type join(call_place at = {}) {
+  result_type join(call_site at = {}) {
     if (claim_or_wait(at)) [[likely]] return std::invoke(f_);
     if (error_ != nullptr) [[unlikely]] std::rethrow_exception(std::move(error_));
     return result_.take();

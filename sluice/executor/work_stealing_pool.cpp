@@ -300,7 +300,7 @@ bool work_stealing_pool::search(steal_worker& self, detail::fork_wait* join) noe
 }
 
 void work_stealing_pool::help(steal_worker& self, detail::fork_base& child, work* popped,
-                              const call_place& at) noexcept {
+                              const call_site& at) noexcept {
   tell_of_helping();
   detail::fork_wait join(child, at);
   if (popped != nullptr) {

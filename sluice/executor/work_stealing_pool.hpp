@@ -158,7 +158,7 @@ class work_stealing_pool final : public queued_executor {
   }
   bool fork_from_outside(work& child) noexcept;
   void help(detail::steal_worker& self, detail::fork_base& child, work* popped,
-            const call_place& at) noexcept;
+            const call_site& at) noexcept;
 
   detail::steal_crew crew_;
   std::stop_source stop_;

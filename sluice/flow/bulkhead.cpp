@@ -28,7 +28,7 @@ bool bulkhead::take() noexcept {
   return true;
 }
 
-void bulkhead::tell_entered(watch::party who, const call_place& at, bool awaited) const noexcept {
+void bulkhead::tell_entered(watch::party who, const call_site& at, bool awaited) const noexcept {
   watch::took({.object = this,
                .type = type_name,
                .how = watch::held_as::permits,
@@ -51,7 +51,7 @@ void bulkhead::leave() noexcept {
   wakes.add(*next->who);
 }
 
-outcome<bulkhead::permit> bulkhead::try_enter(call_place at) {
+outcome<bulkhead::permit> bulkhead::try_enter(call_site at) {
   {
     const std::lock_guard hold(guard_);
     if (!take()) {

@@ -90,7 +90,7 @@ class bulkhead {
   outcome<permit> enter() { return enter_within({}); }
   outcome<permit> enter(std::stop_token stop) { return enter_within({{}, std::move(stop)}); }
   // Never waits: full when all places are taken, or somebody waits.
-  outcome<permit> try_enter(call_place at = {});
+  outcome<permit> try_enter(call_site at = {});
   template <class Rep, class Period>
   outcome<permit> try_enter_for(std::chrono::duration<Rep, Period> wait,
                                 std::stop_token stop = {}) {
@@ -146,7 +146,7 @@ class bulkhead {
               .by = watch::served_by::holders,
               .capacity = bulkhead_.options_.active_max};
     }
-    void taken_by(watch::party who, const call_place& at) const noexcept {
+    void taken_by(watch::party who, const call_site& at) const noexcept {
       if (!full_) bulkhead_.tell_entered(who, at, true);
     }
 
@@ -160,7 +160,7 @@ class bulkhead {
 
   bool take() noexcept;  // guard_ held
   void leave() noexcept;
-  void tell_entered(watch::party who, const call_place& at, bool awaited = false) const noexcept;
+  void tell_entered(watch::party who, const call_site& at, bool awaited = false) const noexcept;
   permit enter_or_throw(outcome<permit> entered) const;
   refused_error refusal(status why) const;
   template <class T, class F>

@@ -67,13 +67,13 @@ class [[nodiscard]] future {
   bool is_ready() const noexcept { return here().state->is_ready(); }
 
   // The value, or throws what took its place.
-  T get(call_place at = {}) {
+  T get(call_site at = {}) {
     detail::get_op<T> op(here());
     if (!op.attempt()) must(wait_blocking(op, at));
     return detail::take_result(parts_);
   }
   // Limited: a reason when it is not there in time, and then the future is still valid.
-  limited get(std::stop_token stop, call_place at = {}) {
+  limited get(std::stop_token stop, call_site at = {}) {
     return get_within({std::move(stop), at});
   }
   limited try_get() {
@@ -82,12 +82,12 @@ class [[nodiscard]] future {
   }
   template <class Rep, class Period>
   limited try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {},
-                      call_place at = {}) {
+                      call_site at = {}) {
     return get_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   limited try_get_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop = {},
-                        call_place at = {}) {
+                        call_site at = {}) {
     return get_within({deadline::at(when), std::move(stop), at});
   }
   limited get_within(const wait_limits& limits) {

@@ -143,7 +143,7 @@ class scope {
   void fail(std::exception_ptr why) noexcept { core_.fail(std::move(why)); }
 
   // Waits until no child is left, then throws the failure, if any.
-  void join(call_place at = {}) { (void)core_.join_within(at); }
+  void join(call_site at = {}) { (void)core_.join_within(at); }
   // At the deadline, or when the token asks, the children are asked to stop and waited for all the
   // same; then it says timed_out or stopped.
   status join_within(const wait_limits& limits) { return core_.join_within(limits); }

@@ -45,7 +45,7 @@ class [[nodiscard]] shared_future {
   bool valid() const noexcept { return state_ != nullptr; }
   bool is_ready() const noexcept { return here().is_ready(); }
 
-  view get(call_place at = {}) const {
+  view get(call_site at = {}) const {
     here().wait(at);
     return here().read();
   }

@@ -42,7 +42,7 @@ class waited_task final : public task_root<T> {
  public:
   explicit waited_task(task<T>&& t) : task_root<T>(std::move(t)) {}
 
-  T wait(const call_place& at) {
+  T wait(const call_site& at) {
     begin(nullptr, at);
     run_to_end(at);
     return this->take_result();
@@ -65,7 +65,7 @@ class waited_task final : public task_root<T> {
   }
 
  private:
-  void begin(const std::stop_token* token, const call_place& at) noexcept {
+  void begin(const std::stop_token* token, const call_site& at) noexcept {
     if (watch::is_on()) [[unlikely]] {
       watch::took({.object = &loop_,
                    .type = "sluice::sync_wait",
@@ -76,7 +76,7 @@ class waited_task final : public task_root<T> {
     this->set_context(&loop_, token);
     this->begin_posted();
   }
-  void run_to_end(const call_place& at) {
+  void run_to_end(const call_site& at) {
     while (!ended_) (void)loop_.run_next(at);
   }
   void ended() noexcept override { ended_ = true; }
@@ -88,7 +88,7 @@ class waited_task final : public task_root<T> {
 }  // namespace detail
 
 template <class T>
-T sync_wait(task<T> t, call_place at = {}) {
+T sync_wait(task<T> t, call_site at = {}) {
   return detail::waited_task<T>(std::move(t)).wait(at);
 }
 template <class T>

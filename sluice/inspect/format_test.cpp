@@ -36,7 +36,7 @@ TEST(format_test, TextHasARowForEachWait) {
 
 TEST(format_test, TextTellsWhereALockWasTaken) {
   auto waits = two_waits();
-  const call_place here;
+  const call_site here;
   waits[0].on[0].servers[0].at = here;
   const auto text = inspect::to_text(waits);
   EXPECT_NE(text.find("holds for 2.0 s at " + inspect::to_string(here) + '\n'), std::string::npos)

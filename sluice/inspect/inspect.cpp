@@ -327,7 +327,7 @@ std::string object_info::text() const {
   return address == nullptr ? type : type + ' ' + address_text(address);
 }
 
-std::string to_string(const call_place& at) {
+std::string to_string(const call_site& at) {
   const std::string_view file(at.file());
   // A header of the standard library, or one of ours that has no room for a place.
   const bool tells_little =

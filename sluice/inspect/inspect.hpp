@@ -46,7 +46,7 @@
 
 #include "sluice/base/clock.hpp"
 #include "sluice/inspect/lock_order.hpp"
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect {
@@ -94,7 +94,7 @@ struct server_info {
   std::string how{};   // "holds", "reads", "has 2 permits", "runs", "is asked", "pops", "pushes"
   bool enough = true;  // it alone can end the wait; false: all like it are needed
   std::optional<std::chrono::nanoseconds> held{};
-  std::optional<call_place> at{};  // where it took it
+  std::optional<call_site> at{};  // where it took it
   // Of an actor, if they are known: the threads of which it needs one, unless it is in its turn.
   std::vector<party_info> runs_on{};
 };
@@ -123,7 +123,7 @@ struct wait_info {
   bool can_be_stopped = false;  // the same
   // What is waited for ends by a timer or a stop of its own (with_timeout, with_stop).
   bool ends_by_itself = false;
-  std::optional<call_place> at{};
+  std::optional<call_site> at{};
   // Who cannot go on either before it ends: the thread that an actor runs on, and others whose work
   // that thread is in the middle of.
   std::vector<party_info> holds_up{};
@@ -156,7 +156,7 @@ struct hold_info {
   object_info what{};
   party_info who{};
   std::chrono::nanoseconds time{0};
-  call_place at{};
+  call_site at{};
 };
 
 // The oldest first.
@@ -167,6 +167,6 @@ std::uint64_t left_out() noexcept;
 
 // "app/ledger.cpp:42", or, for a call made by somebody else's header, "transfer+0x1f (app)" as far
 // as the program has symbols.
-std::string to_string(const call_place& at);
+std::string to_string(const call_site& at);
 
 }  // namespace sluice::inspect

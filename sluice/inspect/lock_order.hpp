@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 
 namespace sluice::inspect {
 
@@ -30,8 +30,8 @@ struct lock_inversion {
   struct step {
     std::string first{};  // "mutex accounts"
     std::string second{};
-    call_place first_at{};
-    call_place second_at{};
+    call_site first_at{};
+    call_site second_at{};
     std::string by{};  // "thread 3 (teller)"
   };
   // The one just made, then those that were known and lead back from its end to its beginning.

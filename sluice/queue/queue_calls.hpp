@@ -51,15 +51,15 @@ class queue_calls {
   using value_type = T;
 
   // Waits for room, as the policy says. ok, closed, full (reject, too heavy), dropped.
-  status push(T&& item, call_place at = {}) {
+  status push(T&& item, call_site at = {}) {
     status done = status::ok;
     return self().offer(item, done) ? done : wait_push(item, at);
   }
-  status push(const T& item, call_place at = {}) { return push(T(item), at); }
-  status push(T&& item, std::stop_token stop, call_place at = {}) {
+  status push(const T& item, call_site at = {}) { return push(T(item), at); }
+  status push(T&& item, std::stop_token stop, call_site at = {}) {
     return push_within(item, {std::move(stop), at});
   }
-  status push(const T& item, std::stop_token stop, call_place at = {}) {
+  status push(const T& item, std::stop_token stop, call_site at = {}) {
     return push(T(item), std::move(stop), at);
   }
 
@@ -73,22 +73,22 @@ class queue_calls {
 
   template <class Rep, class Period>
   status try_push_for(T&& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}, call_place at = {}) {
+                      std::stop_token stop = {}, call_site at = {}) {
     return push_within(item, {deadline::after(wait), std::move(stop), at});
   }
   template <class Rep, class Period>
   status try_push_for(const T& item, std::chrono::duration<Rep, Period> wait,
-                      std::stop_token stop = {}, call_place at = {}) {
+                      std::stop_token stop = {}, call_site at = {}) {
     return try_push_for(T(item), wait, std::move(stop), at);
   }
   template <class Clock, class Duration>
   status try_push_until(T&& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}, call_place at = {}) {
+                        std::stop_token stop = {}, call_site at = {}) {
     return push_within(item, {deadline::at(when), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_push_until(const T& item, std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}, call_place at = {}) {
+                        std::stop_token stop = {}, call_site at = {}) {
     return try_push_until(T(item), when, std::move(stop), at);
   }
   // The general form. Moves from `item` only when it returns ok or dropped.
@@ -129,12 +129,12 @@ class queue_calls {
   }
 
   // Waits for an item. ok, or closed: closed and drained.
-  outcome<T> pop(call_place at = {}) {
+  outcome<T> pop(call_site at = {}) {
     std::optional<T> slot;
     status done = status::ok;
     return self().poll(slot, done) ? to_outcome(slot, done) : wait_pop(at);
   }
-  outcome<T> pop(std::stop_token stop, call_place at = {}) {
+  outcome<T> pop(std::stop_token stop, call_site at = {}) {
     return pop_within({std::move(stop), at});
   }
   outcome<T> try_pop() {
@@ -145,12 +145,12 @@ class queue_calls {
   }
   template <class Rep, class Period>
   outcome<T> try_pop_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {},
-                         call_place at = {}) {
+                         call_site at = {}) {
     return pop_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   outcome<T> try_pop_until(std::chrono::time_point<Clock, Duration> when,
-                           std::stop_token stop = {}, call_place at = {}) {
+                           std::stop_token stop = {}, call_site at = {}) {
     return pop_within({deadline::at(when), std::move(stop), at});
   }
   outcome<T> pop_within(const wait_limits& limits) {

@@ -64,19 +64,19 @@ class barrier {
   arrival_token arrive(count_type n = 1) { return add(n, 0); }
   void arrive_and_drop() { (void)add(1, 1); }
 
-  void wait(const arrival_token& token, call_place at = {}) { must(wait_within(token, at)); }
-  status wait(const arrival_token& token, std::stop_token stop, call_place at = {}) {
+  void wait(const arrival_token& token, call_site at = {}) { must(wait_within(token, at)); }
+  status wait(const arrival_token& token, std::stop_token stop, call_site at = {}) {
     return wait_within(token, {{}, std::move(stop), at});
   }
   bool try_wait(const arrival_token& token) const noexcept { return is_over(token.phase_); }
   template <class Rep, class Period>
   status try_wait_for(const arrival_token& token, std::chrono::duration<Rep, Period> d,
-                      std::stop_token stop = {}, call_place at = {}) {
+                      std::stop_token stop = {}, call_site at = {}) {
     return wait_within(token, {deadline::after(d), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_wait_until(const arrival_token& token, std::chrono::time_point<Clock, Duration> t,
-                        std::stop_token stop = {}, call_place at = {}) {
+                        std::stop_token stop = {}, call_site at = {}) {
     return wait_within(token, {deadline::at(t), std::move(stop), at});
   }
   status wait_within(const arrival_token& token, const wait_limits& limits) {
@@ -87,8 +87,8 @@ class barrier {
     return awaitable<op>(std::move(limits), *this, token.phase_);
   }
 
-  void arrive_and_wait(call_place at = {}) { wait(arrive(), at); }
-  status arrive_and_wait(std::stop_token stop, call_place at = {}) {
+  void arrive_and_wait(call_site at = {}) { wait(arrive(), at); }
+  status arrive_and_wait(std::stop_token stop, call_site at = {}) {
     return wait(arrive(), std::move(stop), at);
   }
   status arrive_and_wait_within(const wait_limits& limits) { return wait_within(arrive(), limits); }

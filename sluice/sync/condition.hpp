@@ -51,22 +51,22 @@ class condition {
   ~condition();
 
   template <class Hold, class Predicate>
-  void wait(Hold& lock, Predicate holds, call_place at = {}) {
+  void wait(Hold& lock, Predicate holds, call_site at = {}) {
     const auto ended = wait_within(lock, at, std::move(holds));
     check(static_cast<bool>(ended), "sluice::condition", "an unlimited wait to be notified");
   }
   template <class Hold, class Predicate>
-  status wait(Hold& lock, std::stop_token stop, Predicate holds, call_place at = {}) {
+  status wait(Hold& lock, std::stop_token stop, Predicate holds, call_site at = {}) {
     return wait_within(lock, {{}, std::move(stop), at}, std::move(holds));
   }
   template <class Hold, class Rep, class Period, class Predicate>
   status wait_for(Hold& lock, std::chrono::duration<Rep, Period> d, Predicate holds,
-                  std::stop_token stop = {}, call_place at = {}) {
+                  std::stop_token stop = {}, call_site at = {}) {
     return wait_within(lock, {deadline::after(d), std::move(stop), at}, std::move(holds));
   }
   template <class Hold, class Clock, class Duration, class Predicate>
   status wait_until(Hold& lock, std::chrono::time_point<Clock, Duration> t, Predicate holds,
-                    std::stop_token stop = {}, call_place at = {}) {
+                    std::stop_token stop = {}, call_site at = {}) {
     return wait_within(lock, {deadline::at(t), std::move(stop), at}, std::move(holds));
   }
   // With both limits at once; also the form for a deadline on another clock.

@@ -17,7 +17,7 @@ std::size_t fair_mutex::waiting() const noexcept {
   return waiters_.size();
 }
 
-void fair_mutex::lock_slowly(const call_place& at) {
+void fair_mutex::lock_slowly(const call_site& at) {
   lock_op op(*this);
   const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
   check(static_cast<bool>(ended), "sluice::fair_mutex", "an unlimited wait to end with the lock");

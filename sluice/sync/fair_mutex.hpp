@@ -45,13 +45,13 @@ class fair_mutex : public lock_calls<fair_mutex> {
   fair_mutex& operator=(const fair_mutex&) = delete;
   ~fair_mutex();
 
-  void lock(call_place at = {}) {
+  void lock(call_site at = {}) {
     if (!take_free(seam::thread_number())) lock_slowly(at);
     if (watch::is_on()) [[unlikely]] tell_taken(at);
   }
   using lock_calls::lock;
 
-  bool try_lock(call_place at = {}) noexcept {
+  bool try_lock(call_site at = {}) noexcept {
     const bool taken = take_free(seam::thread_number());
     if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
     return taken;
@@ -84,7 +84,7 @@ class fair_mutex : public lock_calls<fair_mutex> {
     std::uint32_t free = 0;
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
-  void lock_slowly(const call_place& at);
+  void lock_slowly(const call_site& at);
   void unlock_slowly(std::uint32_t seen) noexcept;
 
   atomic<std::uint32_t> word_{0};

@@ -105,18 +105,18 @@ class guarded {
   // One whole step under the lock; gives what `f(T&)` gives. (Not constrained: to ask whether a
   // generic lambda takes a const T would be to compile its body with one.)
   template <class F>
-  auto with(F&& f, call_place at = {}) & {
+  auto with(F&& f, call_site at = {}) & {
     const auto held = lock(at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
   template <class F>
-  auto with(F&& f, call_place at = {}) const& {
+  auto with(F&& f, call_site at = {}) const& {
     const auto held = lock(at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
 
-  access lock(call_place at = {}) & { return wrap(held(at)); }
-  const_access lock(call_place at = {}) const& { return wrap(held(at)); }
+  access lock(call_site at = {}) & { return wrap(held(at)); }
+  const_access lock(call_site at = {}) const& { return wrap(held(at)); }
   access try_lock() & { return take<access>(*this, lock_.try_lock(), status::empty); }
   const_access try_lock() const& {
     return take<const_access>(*this, lock_.try_lock(), status::empty);
@@ -160,14 +160,14 @@ class guarded {
 
   // Waits until `holds(const T&)`, then does `f(T&)` in the same step; gives what `f` gives.
   template <std::predicate<const T&> Predicate, std::invocable<T&> F>
-  auto when(Predicate holds, F&& f, call_place at = {}) &
+  auto when(Predicate holds, F&& f, call_site at = {}) &
     requires waits
   {
     const auto held = lock_when(std::move(holds), at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
   template <std::predicate<const T&> Predicate>
-  access lock_when(Predicate holds, call_place at = {}) &
+  access lock_when(Predicate holds, call_site at = {}) &
     requires waits
   {
     return access::when(lock(at), at, std::move(holds));
@@ -201,13 +201,13 @@ class guarded {
 
   // Together with other readers, when the lock can be shared.
   template <std::invocable<const T&> F>
-  auto with_read(F&& f, call_place at = {}) const&
+  auto with_read(F&& f, call_site at = {}) const&
     requires requires(Lock& l) { l.lock_shared(); }
   {
     const auto held = read(at);
     return detail::call_guarded(std::forward<F>(f), *held);
   }
-  read_access read(call_place at = {}) const&
+  read_access read(call_site at = {}) const&
     requires requires(Lock& l) { l.lock_shared(); }
   {
     if constexpr (requires { lock_.lock_shared(at); }) {
@@ -284,7 +284,7 @@ class guarded {
   template <class, class, class>
   friend class detail::access_await;
 
-  std::unique_lock<Lock> held(const call_place& at) const {
+  std::unique_lock<Lock> held(const call_site& at) const {
     if constexpr (requires { lock_.lock(at); }) {
       lock_.lock(at);
       return std::unique_lock<Lock>(lock_, std::adopt_lock);

@@ -43,11 +43,11 @@ class latch : public wait_calls<latch> {
 
   void count_down(count_type n = 1);
 
-  void arrive_and_wait(count_type n = 1, call_place at = {}) {
+  void arrive_and_wait(count_type n = 1, call_site at = {}) {
     count_down(n);
     wait(at);
   }
-  status arrive_and_wait(std::stop_token stop, count_type n = 1, call_place at = {}) {
+  status arrive_and_wait(std::stop_token stop, count_type n = 1, call_site at = {}) {
     return arrive_and_wait_within({{}, std::move(stop), at}, n);
   }
   status arrive_and_wait_within(const wait_limits& limits, count_type n = 1) {

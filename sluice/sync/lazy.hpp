@@ -128,7 +128,7 @@ class lazy {
     std::destroy_at(&value_);
   }
 
-  T& get(call_place at = {}) {
+  T& get(call_site at = {}) {
     if (gate_.is_built()) [[likely]]
       return value();
     return *get_within(at);

@@ -32,7 +32,7 @@ class hold_op : public Op {
     if (!ended) return ended;
     return std::unique_lock<Lock>(*lock_, std::adopt_lock);
   }
-  void taken_by(watch::party who, const call_place& at) const noexcept {
+  void taken_by(watch::party who, const call_site& at) const noexcept {
     watch::took({.object = lock_, .type = Lock::type_name, .by = who, .at = at, .awaited = true});
   }
 
@@ -44,26 +44,26 @@ template <class Lock>
 class lock_calls {
  public:
   // Until locked or stopped.
-  status lock(std::stop_token stop, call_place at = {}) {
+  status lock(std::stop_token stop, call_site at = {}) {
     return lock_within({{}, std::move(stop), at});
   }
 
   template <class Rep, class Period>
-  bool try_lock_for(std::chrono::duration<Rep, Period> wait, call_place at = {}) {
+  bool try_lock_for(std::chrono::duration<Rep, Period> wait, call_site at = {}) {
     return static_cast<bool>(lock_within({deadline::after(wait), {}, at}));
   }
   template <class Rep, class Period>
   status try_lock_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
-                      call_place at = {}) {
+                      call_site at = {}) {
     return lock_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  bool try_lock_until(std::chrono::time_point<Clock, Duration> when, call_place at = {}) {
+  bool try_lock_until(std::chrono::time_point<Clock, Duration> when, call_site at = {}) {
     return static_cast<bool>(lock_within({deadline::at(when), {}, at}));
   }
   template <class Clock, class Duration>
   status try_lock_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop,
-                        call_place at = {}) {
+                        call_site at = {}) {
     return lock_within({deadline::at(when), std::move(stop), at});
   }
 
@@ -84,7 +84,7 @@ class lock_calls {
   // Tells who watches that the calling thread has the lock. Not inlined, so that the address it
   // returns to is in the code that locks, also when that is inside a std::lock_guard.
   enum class by_try : bool { no, yes };
-  [[gnu::noinline]] void tell_taken(const call_place& at, by_try tried = by_try::no) noexcept {
+  [[gnu::noinline]] void tell_taken(const call_site& at, by_try tried = by_try::no) noexcept {
     watch::took({.object = &self(),
                  .type = Lock::type_name,
                  .by = watch::party::current(),

@@ -28,7 +28,7 @@ bool mutex::try_take(std::uint32_t me) noexcept {
   return false;
 }
 
-void mutex::lock_slowly(const call_place& at) {
+void mutex::lock_slowly(const call_site& at) {
   check(!held_by_me(), "sluice::mutex", "not to be locked again by the thread that holds it");
   lock_op op(*this);
   if (op.attempt()) return;

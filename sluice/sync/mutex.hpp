@@ -43,13 +43,13 @@ class mutex : public lock_calls<mutex> {
   mutex& operator=(const mutex&) = delete;
   ~mutex();
 
-  void lock(call_place at = {}) {
+  void lock(call_site at = {}) {
     if (!take_free(seam::thread_number())) lock_slowly(at);
     if (watch::is_on()) [[unlikely]] tell_taken(at);
   }
   using lock_calls::lock;
 
-  bool try_lock(call_place at = {}) noexcept {
+  bool try_lock(call_site at = {}) noexcept {
     const bool taken = try_take(seam::thread_number());
     if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
     return taken;
@@ -82,7 +82,7 @@ class mutex : public lock_calls<mutex> {
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
   bool try_take(std::uint32_t me) noexcept;
-  void lock_slowly(const call_place& at);
+  void lock_slowly(const call_site& at);
   void unlock_slowly(std::uint32_t seen) noexcept;
 
   atomic<std::uint32_t> word_{0};

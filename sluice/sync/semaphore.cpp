@@ -54,7 +54,7 @@ semaphore::op::op(semaphore& s, count_type n) noexcept : semaphore_(s) {
   node_.wanted = n;
 }
 
-void semaphore::op::taken_by(watch::party who, const call_place& at, bool awaited) const noexcept {
+void semaphore::op::taken_by(watch::party who, const call_site& at, bool awaited) const noexcept {
   watch::took({.object = &semaphore_,
                .type = type_name,
                .how = watch::held_as::permits,

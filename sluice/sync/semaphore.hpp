@@ -41,11 +41,11 @@ class semaphore {
   semaphore& operator=(const semaphore&) = delete;
   ~semaphore();
 
-  void acquire(count_type n = 1, call_place at = {}) { must(acquire_within(n, at)); }
-  status acquire(std::stop_token stop, count_type n = 1, call_place at = {}) {
+  void acquire(count_type n = 1, call_site at = {}) { must(acquire_within(n, at)); }
+  status acquire(std::stop_token stop, count_type n = 1, call_site at = {}) {
     return acquire_within(n, {{}, std::move(stop), at});
   }
-  bool try_acquire(count_type n = 1, call_place at = {}) {
+  bool try_acquire(count_type n = 1, call_site at = {}) {
     op now(*this, n);
     const bool taken = now.attempt();
     if (taken && watch::is_on()) [[unlikely]]
@@ -55,12 +55,12 @@ class semaphore {
 
   template <class Rep, class Period>
   status try_acquire_for(std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}, call_place at = {}) {
+                         std::stop_token stop = {}, call_site at = {}) {
     return acquire_within(n, {deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_acquire_until(std::chrono::time_point<Clock, Duration> when, count_type n = 1,
-                           std::stop_token stop = {}, call_place at = {}) {
+                           std::stop_token stop = {}, call_site at = {}) {
     return acquire_within(n, {deadline::at(when), std::move(stop), at});
   }
   status acquire_within(count_type n, const wait_limits& limits) {
@@ -97,7 +97,7 @@ class semaphore {
     watch::subject about() const noexcept {
       return {&semaphore_, type_name, "acquire", watch::served_by::holders};
     }
-    void taken_by(watch::party who, const call_place& at, bool awaited = false) const noexcept;
+    void taken_by(watch::party who, const call_site& at, bool awaited = false) const noexcept;
 
    private:
     friend class semaphore;
@@ -112,7 +112,7 @@ class semaphore {
   class awaited_op : public op {
    public:
     using op::op;
-    void taken_by(watch::party who, const call_place& at) const noexcept {
+    void taken_by(watch::party who, const call_site& at) const noexcept {
       op::taken_by(who, at, true);
     }
   };

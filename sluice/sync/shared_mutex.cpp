@@ -65,7 +65,7 @@ std::size_t shared_mutex::waiting() const noexcept {
   return writers_.size() + readers_.size();
 }
 
-void shared_mutex::lock(call_place at) {
+void shared_mutex::lock(call_site at) {
   if (!take_free(seam::thread_number())) {
     lock_op op(*this);
     const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
@@ -96,7 +96,7 @@ void shared_mutex::unlock_slowly(word seen) noexcept {
   }
 }
 
-void shared_mutex::lock_shared(call_place at) {
+void shared_mutex::lock_shared(call_site at) {
   const auto from = at.called_from(__builtin_return_address(0));
   if (!enter_shared()) {
     lock_shared_op op(*this);
@@ -107,7 +107,7 @@ void shared_mutex::lock_shared(call_place at) {
 }
 
 // By the calling thread.
-void shared_mutex::entered_shared(const call_place& at, by_try tried) noexcept {
+void shared_mutex::entered_shared(const call_site& at, by_try tried) noexcept {
   reading.add(this);
   if (!watch::is_on()) [[likely]] return;
   watch::took({.object = this,
@@ -118,7 +118,7 @@ void shared_mutex::entered_shared(const call_place& at, by_try tried) noexcept {
                .waited = tried == by_try::no});
 }
 
-bool shared_mutex::try_lock_shared(call_place at) noexcept {
+bool shared_mutex::try_lock_shared(call_site at) noexcept {
   if (!enter_shared()) return false;
   entered_shared(at.called_from(__builtin_return_address(0)), by_try::yes);
   return true;

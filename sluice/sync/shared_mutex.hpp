@@ -55,38 +55,38 @@ class shared_mutex : public lock_calls<shared_mutex> {
   shared_mutex& operator=(const shared_mutex&) = delete;
   ~shared_mutex();
 
-  void lock(call_place at = {});
+  void lock(call_site at = {});
   using lock_calls::lock;
-  bool try_lock(call_place at = {}) noexcept {
+  bool try_lock(call_site at = {}) noexcept {
     const bool taken = take_free(seam::thread_number());
     if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
     return taken;
   }
   void unlock() noexcept;
 
-  void lock_shared(call_place at = {});
-  status lock_shared(std::stop_token stop, call_place at = {}) {
+  void lock_shared(call_site at = {});
+  status lock_shared(std::stop_token stop, call_site at = {}) {
     return lock_shared_within({{}, std::move(stop), at});
   }
-  bool try_lock_shared(call_place at = {}) noexcept;
+  bool try_lock_shared(call_site at = {}) noexcept;
   void unlock_shared() noexcept;
 
   template <class Rep, class Period>
-  bool try_lock_shared_for(std::chrono::duration<Rep, Period> wait, call_place at = {}) {
+  bool try_lock_shared_for(std::chrono::duration<Rep, Period> wait, call_site at = {}) {
     return static_cast<bool>(lock_shared_within({deadline::after(wait), {}, at}));
   }
   template <class Rep, class Period>
   status try_lock_shared_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
-                             call_place at = {}) {
+                             call_site at = {}) {
     return lock_shared_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> when, call_place at = {}) {
+  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> when, call_site at = {}) {
     return static_cast<bool>(lock_shared_within({deadline::at(when), {}, at}));
   }
   template <class Clock, class Duration>
   status try_lock_shared_until(std::chrono::time_point<Clock, Duration> when,
-                               std::stop_token stop, call_place at = {}) {
+                               std::stop_token stop, call_site at = {}) {
     return lock_shared_within({deadline::at(when), std::move(stop), at});
   }
   status lock_shared_within(const wait_limits& limits);
@@ -118,7 +118,7 @@ class shared_mutex : public lock_calls<shared_mutex> {
     word free = 0;
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
-  void entered_shared(const call_place& at, by_try tried) noexcept;
+  void entered_shared(const call_site& at, by_try tried) noexcept;
   bool enter_shared() noexcept;
   void leave_shared() noexcept;
   void leave_shared_slowly() noexcept;
@@ -200,7 +200,7 @@ class shared_mutex::hold_shared_op : public lock_shared_op {
     if (!ended) return ended;
     return std::shared_lock<shared_mutex>(*lock_, std::adopt_lock);
   }
-  void taken_by(watch::party who, const call_place& at) const noexcept {
+  void taken_by(watch::party who, const call_site& at) const noexcept {
     watch::took({.object = lock_,
                  .type = type_name,
                  .how = watch::held_as::shared,

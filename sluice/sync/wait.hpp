@@ -19,7 +19,7 @@
 //                          taken an item that was due by then
 //   R result(status)       what the call returns, given how the wait ended: ok, timed_out, stopped
 //   watch::subject about() const   optional: what it waits for, for whoever watches (watch.hpp)
-//   void taken_by(watch::party, call_place)   optional: a coroutine has got it
+//   void taken_by(watch::party, call_site)   optional: a coroutine has got it
 //
 // An operation finishes also when it can never succeed (closed): `result(ok)` then tells it.
 //

@@ -30,24 +30,24 @@ class wait_calls {
   wait_calls(const wait_calls&) = delete;
   wait_calls& operator=(const wait_calls&) = delete;
 
-  void wait(call_place at = {}) {
+  void wait(call_site at = {}) {
     const auto ended = wait_within(at);
     check(static_cast<bool>(ended), "sluice::wait_calls", "an unlimited wait to be let through");
   }
   // Until open or stopped.
-  status wait(std::stop_token stop, call_place at = {}) {
+  status wait(std::stop_token stop, call_site at = {}) {
     return wait_within({{}, std::move(stop), at});
   }
   bool try_wait() const noexcept { return self().is_open(); }
 
   template <class Rep, class Period>
   status try_wait_for(std::chrono::duration<Rep, Period> d, std::stop_token stop = {},
-                      call_place at = {}) {
+                      call_site at = {}) {
     return wait_within({deadline::after(d), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_wait_until(std::chrono::time_point<Clock, Duration> t, std::stop_token stop = {},
-                        call_place at = {}) {
+                        call_site at = {}) {
     return wait_within({deadline::at(t), std::move(stop), at});
   }
   // With both limits at once; also the form for a deadline on another clock.

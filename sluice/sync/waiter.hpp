@@ -29,7 +29,7 @@
 #include "sluice/base/intrusive_list.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/seam.hpp"
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice {
@@ -39,15 +39,15 @@ namespace sluice {
 // because g++ 12 destroys an aggregate temporary twice when it stands in a co_await expression.
 // They also know where they were written, so that a wait can be shown with its place.
 struct wait_limits {
-  wait_limits(call_place where = {}) noexcept : at(where) {}
-  wait_limits(sluice::deadline until, std::stop_token asked = {}, call_place where = {}) noexcept
+  wait_limits(call_site where = {}) noexcept : at(where) {}
+  wait_limits(sluice::deadline until, std::stop_token asked = {}, call_site where = {}) noexcept
       : deadline(until), stop(std::move(asked)), at(where) {}
-  wait_limits(std::stop_token asked, call_place where = {}) noexcept
+  wait_limits(std::stop_token asked, call_site where = {}) noexcept
       : stop(std::move(asked)), at(where) {}
 
   sluice::deadline deadline{};
   std::stop_token stop{};
-  call_place at;
+  call_site at;
 };
 
 class waiter;

@@ -15,7 +15,7 @@
 //
 // For writers of primitives: an operation (wait.hpp) that has `watch::subject about() const` is
 // listed as a wait for that (or, with `std::size_t about(subject*, std::size_t room) const`, for
-// any of several); one that has `void taken_by(watch::party, call_place)` is told, when it has
+// any of several); one that has `void taken_by(watch::party, call_site)` is told, when it has
 // ended well, who has it now.
 
 #include <coroutine>
@@ -27,7 +27,7 @@
 #include "sluice/base/clock.hpp"
 #include "sluice/base/intrusive_list.hpp"
 #include "sluice/base/per_thread.hpp"
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 
 namespace sluice {
 
@@ -171,7 +171,7 @@ struct hold {
   held_as how = held_as::alone;
   party by{};
   std::int64_t count = 1;  // of a crew: how many it has in all
-  call_place at{};
+  call_site at{};
   bool waited = true;    // false: taken by a try, which cannot deadlock
   bool awaited = false;  // by a coroutine, which may give it back on another thread
 };

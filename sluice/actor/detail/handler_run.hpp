@@ -102,7 +102,7 @@ class own_sink_query {
 // While it waits for that, whoever watches knows of it.
 class floor_wait final : private work, private waiter {
  public:
-  floor_wait(handler_sink& s, call_place at) noexcept
+  floor_wait(handler_sink& s, call_site at) noexcept
       : waiter(&is_run_instead, false), sink_(s), limits_(at) {}
   bool await_ready() noexcept {
     if (!sink_.end_letting_in()) return true;

@@ -14,7 +14,7 @@ namespace sluice::detail {
 
 class fork_wait {
  public:
-  fork_wait(fork_base& on, const call_place& at) noexcept : child(on), limits_(at) {}
+  fork_wait(fork_base& on, const call_site& at) noexcept : child(on), limits_(at) {}
   fork_wait(const fork_wait&) = delete;
   fork_wait& operator=(const fork_wait&) = delete;
   ~fork_wait() {

@@ -146,7 +146,7 @@ class shared_state final : public continuation, public cancel_node {
     shared_state& copy() const noexcept { return **static_cast<const shared_ref<T>*>(this); }
   };
 
-  void wait(const call_place& at) {
+  void wait(const call_site& at) {
     op waiting_for(*this);
     if (waiting_for.attempt()) return;
     const auto ended = wait_blocking(waiting_for, at);

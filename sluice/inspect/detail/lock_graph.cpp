@@ -14,7 +14,7 @@ namespace {
 struct held_lock {
   const void* object = nullptr;
   const char* type = "";
-  call_place at{std::source_location()};
+  call_site at{std::source_location()};
 };
 struct held_locks {
   std::array<held_lock, 16> all{};

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/watch.hpp"
 
@@ -26,8 +26,8 @@ struct lock_step {
   const void* second = nullptr;
   const char* first_type = "";
   const char* second_type = "";
-  call_place first_at{};
-  call_place second_at{};
+  call_site first_at{};
+  call_site second_at{};
   watch::party by{};
 };
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sluice/base/clock.hpp"
-#include "sluice/sync/call_place.hpp"
+#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect::detail {
@@ -22,7 +22,7 @@ struct seen_wait {
   bool has_deadline = false;
   bool can_be_stopped = false;
   bool is_served = false;  // it waits no more: it only has not run yet
-  call_place at{};
+  call_site at{};
   std::vector<watch::subject> on{};      // any one of them ends it
   std::vector<watch::party> holds_up{};  // who cannot go on either before it ends
 };
@@ -35,7 +35,7 @@ struct seen_hold {
   watch::party by{};
   std::int64_t count = 0;
   time_point since{};
-  call_place at{};
+  call_site at{};
   bool awaited = false;   // by a coroutine, be it of an actor's handler
   bool is_guess = false;  // somebody gave back, and it may have been this one
 };

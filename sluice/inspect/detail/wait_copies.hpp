@@ -90,7 +90,7 @@ class wait_copies {
     bool has_deadline;
     bool can_be_stopped;
     bool is_served;
-    call_place at;
+    call_site at;
     std::size_t subjects;  // so many of them are its own
     std::size_t parties;   // the same
   };
