@@ -317,7 +317,7 @@ class day_player {
       return;
     }
     mine.due = said->next_at;
-    expect(said->next_at >= before + pause && said->next_at <= now() + pause,
+    expect(said->next_at >= before + pause && said->next_at <= jobs::real_time().after(pause),
            "a pause of 20 s after the first failure and of 60 s after the second");
   }
 
