@@ -107,6 +107,93 @@ class producers {
   std::vector<seam::thread> threads_;
 };
 
+// Producers that speak the protocol of beanstalkd or Faktory, each on a connection that it opens again
+// when a restart has closed it. A push without a reply may or may not be stored.
+class wire_producers {
+ public:
+  struct dialect {
+    std::uint16_t port = 0;
+    std::string greeting{};  // what the client sends first, after the server's greeting; empty: none
+    std::string push{};
+    std::string_view taken{};  // how a reply to a push begins
+  };
+  explicit wire_producers(dialect d) : dialect_(std::move(d)) {
+    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { run(); });
+  }
+  ~wire_producers() { stop(); }
+  wire_producers(const wire_producers&) = delete;
+  wire_producers& operator=(const wire_producers&) = delete;
+
+  void await_progress() {
+    const std::uint64_t before = counts().taken;
+    eventually([&] { return !counts().refusals.empty() || counts().taken >= before + 6; });
+  }
+  void expect_nothing_lost(const std::string& name, const std::string& queue,
+                           const std::string& url) {
+    stop();
+    const tally all = counts();
+    std::printf("%s: %llu pushes, %llu without a reply, %zu refused\n", name.c_str(),
+                static_cast<unsigned long long>(all.taken),
+                static_cast<unsigned long long>(all.unanswered), all.refusals.size());
+    EXPECT_TRUE(all.refusals.empty()) << name << ": " << all.refusals.front();
+    const auto found = connect(url).queue(queue);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_GE(found->counts.ready, all.taken) << name;
+    EXPECT_LE(found->counts.ready, all.taken + all.unanswered) << name;
+  }
+
+ private:
+  struct tally {
+    std::uint64_t taken = 0;
+    std::uint64_t unanswered = 0;
+    std::vector<std::string> refusals{};
+  };
+
+  void stop() {
+    stops_.request_stop();
+    threads_.clear();  // joins
+  }
+  tally counts() {
+    return tally_.with([](const tally& t) { return t; });
+  }
+  void run() {
+    while (!stops_.stop_requested()) {
+      socket_wire wire(dialect_.port);
+      if (!wire.connected()) {
+        tally_.with([](tally& t) { t.refusals.emplace_back("the connection"); });
+      } else if (begin(wire)) {
+        push(wire);
+      }
+    }
+  }
+  bool begin(socket_wire& wire) const {
+    if (dialect_.greeting.empty()) return true;
+    return wire.line() != ended && wire.send(dialect_.greeting) && wire.line() != ended;
+  }
+  void push(socket_wire& wire) {
+    while (!stops_.stop_requested()) {
+      const std::string reply = wire.send(dialect_.push) ? wire.line() : std::string(ended);
+      tally_.with([&](tally& t) {
+        if (reply.starts_with(dialect_.taken)) {
+          ++t.taken;
+        } else if (reply == ended) {
+          ++t.unanswered;
+        } else {
+          t.refusals.push_back(reply);
+        }
+      });
+      if (reply == ended) return;
+    }
+  }
+
+  static constexpr std::string_view ended = "(the end)";  // of socket_wire::line
+
+  const dialect dialect_;
+  guarded<tally> tally_;
+  std::stop_source stops_;
+  std::vector<seam::thread> threads_;
+};
+
 // A worker whose job takes longer than all restarts.
 class holder {
  public:
@@ -197,6 +284,58 @@ TEST(Restart, InPlaceRefusesNoPush) {
   EXPECT_EQ(times_in(end.err, " stopped "), restarts + 1) << end.err;
 }
 
+TEST(Restart, RefusesNoPushOfBeanstalkAndFaktory) {
+  const temporary_folder folder;
+  server_program server(folder, {"--quiet", "--beanstalk", ":0", "--faktory", ":0"});
+  wire_producers beanstalk({.port = server.port_for("beanstalk"),
+                            .push = "put 0 0 60 1\r\nx\r\n",
+                            .taken = "INSERTED "});
+  wire_producers faktory(
+      {.port = server.port_for("faktory"),
+       .greeting = "HELLO {\"v\":2}\r\n",
+       .push = "PUSH {\"jobtype\":\"k\",\"args\":[],\"queue\":\"load\"}\r\n",
+       .taken = "+OK"});
+  const std::uint64_t restarts =
+      effort("Restart.RefusesNoPushOfBeanstalkAndFaktory", "restarts", restarts_of);
+  for (std::uint64_t i = 1; i <= restarts; ++i) {
+    beanstalk.await_progress();
+    faktory.await_progress();
+    server.itself().signal(SIGUSR2);
+    eventually([&] { return times_in(server.itself().err(), " store open ") == i + 1; });
+  }
+  beanstalk.await_progress();
+  faktory.await_progress();
+  beanstalk.expect_nothing_lost("beanstalk", "default", server.url());
+  faktory.expect_nothing_lost("faktory", "load", server.url());
+  EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST(Restart, WaitsForAJobOfFaktoryAndRefusesNoPush) {
+  const temporary_folder folder;
+  server_program server(folder, {"--quiet", "--faktory", ":0"});
+  socket_wire worker(server.port_for("faktory"));
+  EXPECT_TRUE(worker.line().starts_with("+HI "));
+  worker.send("HELLO {\"v\":2,\"wid\":\"w1\",\"hostname\":\"h\",\"pid\":1}\r\n");
+  EXPECT_EQ(worker.line(), "+OK");
+  worker.send("PUSH {\"jid\":\"job-of-faktory\",\"jobtype\":\"k\",\"args\":[]}\r\n");
+  EXPECT_EQ(worker.line(), "+OK");
+  worker.send("FETCH default\r\n");
+  EXPECT_TRUE(worker.line().starts_with("$"));
+  EXPECT_HAS(worker.line(), "job-of-faktory");
+  producers load(server.url());
+  load.await_progress();
+  server.itself().signal(SIGUSR2);
+  eventually([&] { return times_in(server.itself().err(), " shutting down ") == 1; });
+  worker.send("ACK {\"jid\":\"job-of-faktory\"}\r\n");
+  EXPECT_EQ(worker.line(), "+OK");
+  eventually([&] { return times_in(server.itself().err(), " store open ") == 2; });
+  load.await_progress();
+  expect_nothing_lost(server.url(), load, 1);
+  EXPECT_FALSE(connect(server.url()).lease({.queues = {"default"}}, deadline::after(0s)))
+      << "handed out twice";
+  EXPECT_EQ(server.stop().code, 0);
+}
+
 TEST(Restart, WithASocketOfSystemdRefusesNoPush) {
   const temporary_folder folder;
   const unit_socket unit;
@@ -249,7 +388,7 @@ TEST(Restart, SocketsOfSystemdServeEachProtocolByName) {
   const unit_socket http;
   const unit_socket beanstalk;
   const unit_socket faktory;
-  server_program server(folder, {"--quiet", "--beanstalk", ":1", "--faktory", ":0"},
+  server_program server(folder, {"--quiet", "--beanstalk", ":0", "--faktory", ":0"},
                         {.sockets = {{"faktory", faktory.descriptor()},
                                      {"http", http.descriptor()},
                                      {"beanstalk", beanstalk.descriptor()},
@@ -264,9 +403,41 @@ TEST(Restart, SocketsOfSystemdServeEachProtocolByName) {
   EXPECT_TRUE(socket_wire(faktory.port()).line().starts_with("+HI {"));
   const ended end = server.stop();
   EXPECT_HAS(end.err, "no setting listens on socket=other");
-  EXPECT_HAS(end.err,
-             "the passed socket is used in place of the address that is set "
-             "socket=beanstalk");
+}
+
+TEST(Restart, ASocketOfSystemdWithAnotherAddressIsRefused) {
+  const temporary_folder folder;
+  const unit_socket unit;
+  for (const std::string protocol : {"beanstalk", "faktory"}) {
+    const ended end = run_sluice({"serve", "--data", folder.file("data"), "--port", "0",
+                                  "--" + protocol, "127.0.0.1:1"},
+                                 {.sockets = {{protocol, unit.descriptor()}}});
+    EXPECT_EQ(end.code, 2) << end.err;
+    EXPECT_HAS(end.err, "systemd passed the socket '" + protocol + "' on 127.0.0.1:" +
+                            std::to_string(unit.port()) +
+                            ", but the configuration says 127.0.0.1:1");
+  }
+  const ended end =
+      run_sluice({"serve", "--data", folder.file("data"), "--listen", "127.0.0.1:1"},
+                 {.sockets = {{"http", unit.descriptor()}}});
+  EXPECT_EQ(end.code, 2) << end.err;
+  EXPECT_HAS(end.err, "ListenStream=127.0.0.1:1");
+}
+
+TEST(Restart, InPlaceKeepsItsSocketAndWarnsIfTheConfigurationHasAnotherAddress) {
+  const temporary_folder folder;
+  const std::string config = make_file(folder, "sluice.toml", "[beanstalk]\nlisten = ':0'\n");
+  server_program server(folder, {"--quiet", "--config", config});
+  const std::uint16_t port = server.port_for("beanstalk");
+  make_file(folder, "sluice.toml", "[beanstalk]\nlisten = ':1'\n");
+  server.itself().signal(SIGUSR2);
+  eventually([&] { return times_in(server.itself().err(), " store open ") == 2; });
+  socket_wire wire(port);
+  wire.send("put 0 0 60 1\r\nx\r\n");
+  EXPECT_TRUE(wire.line().starts_with("INSERTED "));
+  EXPECT_HAS(server.itself().err(),
+             "the passed socket is used in place of the address that is set socket=beanstalk");
+  EXPECT_EQ(server.stop().code, 0);
 }
 
 TEST(Restart, ASocketWithoutANameIsThatOfHttp) {

@@ -124,7 +124,7 @@ int run(const serve_arguments& what, const console& to) {
     server->reset();
     return static_cast<int>(to.complain(replace_program(what, *sockets)));
   }
-  return static_cast<int>(exit_code::ok);
+  return static_cast<int>(end.has_damaged_store ? exit_code::bad_store : exit_code::ok);
 }
 
 }  // namespace sluice::jobs::cli

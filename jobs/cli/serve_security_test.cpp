@@ -17,6 +17,7 @@
 #include "jobs/client/client.hpp"
 #include "jobs/http/testing/certificates.hpp"
 #include "jobs/http/testing/wire.hpp"
+#include "jobs/net/testing/socket_wire.hpp"
 #include "sluice/base/testing/eventually.hpp"
 
 namespace sluice::jobs::cli::serve_security_test {
@@ -357,6 +358,23 @@ TEST_F(ServeSecurity, TellsSystemdThatItIsAlive) {
   EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
   EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
   EXPECT_EQ(server.stop().code, 0);
+}
+
+TEST_F(ServeSecurity, TellsSystemdThatItIsAliveWhileItStops) {
+  const std::string name = folder_.file("notify");
+  const systemd_socket systemd(name);
+  server_program server(folder_, {"--beanstalk", ":0"},
+                        {.environment = {"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=20000"}});
+  jobs::testing::socket_wire worker(server.port_for("beanstalk"));
+  worker.send("put 0 0 60 1\r\nx\r\nreserve\r\n");
+  EXPECT_TRUE(worker.line().starts_with("INSERTED "));
+  EXPECT_TRUE(worker.line().starts_with("RESERVED "));
+  server.itself().signal(SIGTERM);
+  while (!systemd.heard().starts_with("STOPPING=1\n")) {
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(systemd.heard(), "WATCHDOG=1\n");
+  worker.close();  // releases its job, so the stop goes on
+  EXPECT_EQ(server.itself().wait().code, 0);
 }
 
 }  // namespace

@@ -162,6 +162,30 @@ TEST_F(EngineTime, ACallThatDoesNotWaitGetsAJobWhoseTimeHasCome) {
   EXPECT_EQ(ids_of(*got), ids{id});
 }
 
+TEST_F(EngineTime, ACallThatDoesNotWaitEndsWhileLaterJobsBecomeDue) {
+  push({.queue = "other", .run_at = time.after(1s)});
+  push({.queue = "other", .run_at = time.after(2s)});
+  settle();
+  event answered;
+  bool is_first = true;
+  drive.hold();
+  drive.fails_when([&](const batch&) -> std::optional<error> {
+    if (std::exchange(is_first, false)) {
+      time.advance(1s);  // the second job becomes due while the first one is committed
+    } else {
+      answered.wait();
+    }
+    return std::nullopt;
+  });
+  time.advance(1s);
+  drive.await_held();
+  auto call = e().lease({}, at_once());
+  drive.let_go();
+  sluice::testing::eventually([&] { return call.is_ready(); }, "the call to end");
+  answered.set();
+  expect_timed_out(call);
+}
+
 TEST_F(EngineTime, ARetryWinsOverALaterDeadline) {
   const job_id id = push(tried_twice(2s));
   ASSERT_TRUE(fail(take()));

@@ -47,8 +47,8 @@ class listener {
   // A file that is made for it, for this user alone.
   void_result listen_local(const std::string& path);
   void accept();  // once, after it listens
-  // Any thread, while the loops run: none is taken after it. A connection that the system has
-  // accepted for it by then is still taken; the others wait in the backlog of a kept socket.
+  // Any thread, while the loops run. After it, no connection is accepted, except those that the
+  // kernel has completed an accept call for; others wait in the backlog of a kept socket.
   void close();
 
  private:

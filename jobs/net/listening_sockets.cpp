@@ -137,6 +137,11 @@ std::optional<tcp::endpoint> listening_sockets::tcp_address(std::string_view nam
   return address;
 }
 
+bool listening_sockets::is_own(std::string_view name) const {
+  const entry* const e = find(name);
+  return e != nullptr && e->is_own;
+}
+
 bool listening_sockets::keeps_file(std::string_view name) const {
   const entry* const e = find(name);
   return e != nullptr && (stays_open_ || !e->is_own);

@@ -46,6 +46,8 @@ class listening_sockets {
   void add(std::string_view name, int socket);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  // Returns whether this program or a predecessor opened the socket of that name.
+  bool is_own(std::string_view name) const;
   // The address of the TCP socket of that name; none: no such socket.
   std::optional<boost::asio::ip::tcp::endpoint> tcp_address(std::string_view name) const;
   // Whether the file of a unix socket of that name is still needed when its listener has ended.

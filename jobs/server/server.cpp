@@ -207,7 +207,7 @@ http_server_options server::impl::http_options() {
 
 void_result server::impl::listen(net::listening_sockets* sockets) {
   sockets_ = sockets;
-  make_protocols();
+  if (auto made = make_protocols(); !made) return made;
   if (options_.serves_http) {
     if (auto listens = listen_http(); !listens) return listens;
   }
@@ -222,13 +222,22 @@ void_result server::impl::listen(net::listening_sockets* sockets) {
   return done{};
 }
 
-// The address of a socket that systemd or the process before passed under this name.
-listen_address server::impl::given_or(std::string_view name, const listen_address& set) {
+// Returns the address of the socket that systemd or the predecessor passed under this name, else
+// `set`. Fails if a unit of systemd has another address than the configuration: the clients of one of
+// them would not find the server.
+result<listen_address> server::impl::given_or(std::string_view name, const listen_address& set) {
   const auto given = sockets_ != nullptr ? sockets_->tcp_address(name) : std::nullopt;
   if (!given) return set;
   const listen_address at{given->address().to_string(), given->port()};
   const auto host = net::parse_address(set.host);
   const bool is_as_set = host && *host == given->address() && set.port == given->port();
+  if (!is_as_set && set.port != 0 && set != listen_address{} && !sockets_->is_own(name)) {
+    return error{error_code::invalid,
+                 "systemd passed the socket '" + std::string(name) + "' on " + to_string(at) +
+                     ", but the configuration says " + to_string(set) +
+                     ": set ListenStream=" + to_string(set) +
+                     " in its .socket unit, or set the address of the unit in the configuration"};
+  }
   if (!is_as_set && set.port != 0) {
     log_.warn("the passed socket is used in place of the address that is set",
               {{"socket", name}, {"address", to_string(at)}, {"set", to_string(set)}});
@@ -237,7 +246,9 @@ listen_address server::impl::given_or(std::string_view name, const listen_addres
 }
 
 void_result server::impl::listen_http() {
-  options_.listen = given_or("http", options_.listen);
+  const auto given = given_or("http", options_.listen);
+  if (!given) return given.error();
+  options_.listen = *given;
   http_ = std::make_unique<http_server>(http_options());
   const auto port = http_->start(*engine_);
   if (!port) {
@@ -295,9 +306,7 @@ int server::impl::wait_for_the_end(signal_watch& signals) {
     const milliseconds nap = every ? std::min(*every / 2, tokens_looked_at) : tokens_looked_at;
     const auto woken = signals.wait(deadline::after(nap));
     if (woken.what == signal_watch::woken::by::deadline) {
-      // Answers only if the engine is not stuck.
-      [[maybe_unused]] const auto moves = engine_->stats();
-      if (every) systemd_.alive();
+      send_alive();
       if (http_ != nullptr && detail::file_stamp::of(token_file_of(options_)) != tokens_stamp_) {
         const auto how = reload_tokens();
         const std::string problem = how ? "" : how.error().message;
@@ -316,11 +325,33 @@ int server::impl::wait_for_the_end(signal_watch& signals) {
   }
 }
 
+// A call to the engine comes first: it returns only if the engine is not stuck.
+void server::impl::send_alive() {
+  [[maybe_unused]] const auto moves = engine_->stats();
+  if (systemd_.watchdog()) systemd_.alive();
+}
+
+// Returns when `shut_down` has ended or a second signal ends the server at once. The watchdog also
+// runs during a stop, which may take longer than its period.
+signal_watch::woken server::impl::wait_until_stopped(signal_watch& signals) {
+  const auto every = systemd_.watchdog();
+  for (;;) {
+    const auto woken = signals.wait(every ? deadline::after(*every / 2) : deadline::never());
+    if (woken.what == signal_watch::woken::by::deadline) {
+      send_alive();
+    } else if (woken.number != SIGHUP && woken.number != SIGUSR1 && woken.number != SIGUSR2) {
+      return woken;
+    }
+  }
+}
+
 // The next program reads the configuration. A wrong configuration must not end this server.
 bool server::impl::may_restart() {
   std::string why;
   if (sockets_ == nullptr || !reloader_) {
     why = "this server has no program to be replaced by";
+  } else if (const health now = engine_->health(); now.code == error_code::corrupt) {
+    why = "stop the server and repair the store: " + now.reason;
   } else if (options_.memory) {
     why = "nothing is stored (--memory), so that all jobs would be lost";
   } else if (const auto fresh = reloader_(); !fresh) {
@@ -346,11 +377,7 @@ server::ending server::impl::serve(signal_watch& signals) {
     shut_down();
     signals.interrupt();
   });
-  auto woken = signals.wait();
-  // There is nothing left to load for, and all that can drains.
-  while (woken.number == SIGHUP || woken.number == SIGUSR1 || woken.number == SIGUSR2) {
-    woken = signals.wait();
-  }
+  const auto woken = wait_until_stopped(signals);
   if (woken.what == signal_watch::woken::by::signal) {
     log_.warn("ending at once",
               {{"signal", name_of(woken.number)}, {"leased", engine_->stats().running}});
@@ -358,7 +385,8 @@ server::ending server::impl::serve(signal_watch& signals) {
     return {.at_once = true, .signal = woken.number};
   }
   stopping_ = {};  // joins
-  return {.at_once = false, .restarts = restarts, .signal = first};
+  const bool is_damaged = engine_->health().code == error_code::corrupt;
+  return {.restarts = restarts && !is_damaged, .has_damaged_store = is_damaged, .signal = first};
 }
 
 // Pushes are taken until the connections end.
@@ -380,10 +408,10 @@ bool server::impl::await_what_cannot_be_saved(const wait_limits& limits) {
   deliverer* const posts = posts_.with([](std::unique_ptr<deliverer>& mine) { return mine.get(); });
   posts->close();
   const bool posted = posts->drained(limits) == status::ok;
-  if (protocol_jobs() == 0) return posted;
+  if (beanstalk_ == nullptr && faktory_ == nullptr) return posted;
   if (http_ != nullptr) http_->close_intake();
   close_protocol_intake();
-  engine_->close();  // no further ones
+  engine_->close();  // no further ones, so the count below only falls
   event never;
   while (protocol_jobs() > 0) {
     if (limits.deadline.passed() || limits.stop.stop_requested()) return false;

@@ -65,6 +65,8 @@ class server {
     // SIGUSR2: the caller should replace this process by the program as it is installed now, which
     // inherits the sockets (listening_sockets::pass_on).
     bool restarts = false;
+    // The store was found damaged, deleted or replaced, and an operator must act. Never restarts.
+    bool has_damaged_store = false;
     int signal = 0;  // that ended it
   };
   // Until a signal. SIGHUP (reloads settings) and SIGUSR1 (makes beanstalk refuse puts) do not end

@@ -125,9 +125,9 @@ bool engine::impl::round(who by, const between& then) {
     windows = core_.take_refills();
     // What becomes due while we shut down is due when somebody opens the store again.
     is_due = !stopping_ && core_.due_has_come(time_.now());
-    core_.serves_due(is_due);
     if (!stopping_) {
       due_since = core_.due_since();
+      core_.serves_due(due_since);
       core_.stage_crons(time_.now());
     }
   }
@@ -151,7 +151,7 @@ bool engine::impl::round(who by, const between& then) {
     if (has_saved_leases_ && core_.staged() > 0) forget_saved_leases();
     next = core_.take_commit();
     if (next.empty()) {  // nothing that is due has changed a job
-      core_.serves_due(false);
+      core_.serves_due(time_point::max());
       core_.settle(out);
     }
   }
@@ -565,6 +565,8 @@ time_point engine::impl::next_probe_or_flush() const {
 // The last rounds: everything that was called before is answered, open leases are saved.
 void engine::impl::finish() {
   detail::commit last;
+  // A file that was deleted within the last second is noticed now.
+  watch_at_ = std::min(watch_at_, time_.timers().now());
   for (;;) {
     if (round(who::committer)) continue;
     const std::lock_guard hold(mutex_);

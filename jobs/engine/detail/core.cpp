@@ -299,9 +299,9 @@ time_point core::due_since() const {
   return first <= wall ? time_.timers().now() + time_.until(first) : time_point::max();
 }
 
-// A call that does not wait takes jobs whose time has come, too: it waits for their commit.
-bool core::due_is_pending() const {
-  return serves_due_ || due_since() != time_point::max();
+// A call that does not wait takes jobs that were due when it was made: it waits for their commit.
+bool core::due_is_pending(time_point since) const {
+  return std::min(serves_due_since_, due_since()) <= since;
 }
 
 // Fires timers and ends waits in the order of their times. An event wins over the deadlines that

@@ -187,7 +187,7 @@ class core {
   bool due_has_come(unix_time wall) const { return next_due_ && *next_due_ <= wall; }
   void set_next_due(std::optional<unix_time> at) { next_due_ = at; }
   time_point due_since() const;  // of the first due job or cron run; max: none is due
-  void serves_due(bool does) { serves_due_ = does; }
+  void serves_due(time_point first) { serves_due_since_ = first; }
   void read_due_page(bool is_full) { full_due_pages_ = is_full ? full_due_pages_ + 1 : 0; }
   commit take_commit();
   // Before it is stored: gives jobs of it to workers who wait for one, if the store decides nothing
@@ -290,7 +290,7 @@ class core {
   bool key_may_start(queue_state& q, const job_ptr& it);
   void count_key(lease_state& l);
   void uncount_key(const lease_state& l);
-  bool due_is_pending() const;
+  bool due_is_pending(time_point since) const;
   void put_off(queue_state& q, const job_ptr& it, std::chrono::nanoseconds by);
   leased_job start(queue_state& q, job_ptr it, const lease_request& what, bool is_stored = true);
   leased_job open_lease(queue_state& q, job_ptr it, const lease_request& what, bool is_stored);
@@ -380,7 +380,7 @@ class core {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t window_jobs_ = 0;
   std::optional<unix_time> next_due_;
-  bool serves_due_ = false;  // due jobs were read and are not committed yet
+  time_point serves_due_since_ = time_point::max();  // of the first staged event; max: none
   std::size_t full_due_pages_ = 0;
 
   std::map<std::string, cron_state, std::less<>> crons_;

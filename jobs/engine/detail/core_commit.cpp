@@ -117,7 +117,7 @@ void core::apply_counts(const change& c) {
 
 void core::committed(commit& c, const applied& how, answers& out) {
   is_applying_ = true;
-  serves_due_ = false;
+  serves_due_since_ = time_point::max();
   ids_stored_ = std::max(ids_stored_, c.changes.ids_up_to);
   for (queue_state* const q : c.queues) {
     q->is_stored = true;
@@ -353,7 +353,7 @@ bool core::take_out(commit& c, const error& why, answers& out) {
 
 void core::refused(commit& c, const error& why, answers& out) {
   ++counters.commit_errors;
-  serves_due_ = false;
+  serves_due_since_ = time_point::max();
   refuse_pushes(c, why, out);
   for (queue_state* const q : c.queues) {
     q->is_staged = false;

@@ -127,7 +127,8 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     return q != nullptr && q->ready.empty() && q->ready.is_cut() && !is_paused(*q);
   });
   const bool only_reads = limits.deadline.passed();
-  const bool is_due = only_reads && due_is_pending();
+  const time_point now = time_.timers().now();
+  const bool is_due = only_reads && due_is_pending(now);
   if (only_reads && !reads && !is_due) return refuse(error_code::timed_out, "no job is ready");
   std::uint64_t bytes = what.worker.size();
   for (const std::string& name : what.queues) bytes += name.size() + sizeof name;
@@ -152,7 +153,7 @@ void core::lease(lease_request what, promise<result<std::vector<leased_job>>> to
     return refuse(why.code, why.message);
   }
   const std::stop_token cancel = to.stop_token();
-  auto wait = std::make_unique<lease_wait>(std::move(what), std::move(to));
+  auto wait = std::make_unique<lease_wait>(std::move(what), std::move(to), now);
   wait->bytes = bytes;
   wait->on_left = [this, asked = &wait->what] { drop_unused_of(*asked); };
   if (only_reads) lines.push_back(&reads_);
@@ -211,11 +212,12 @@ void core::drop_unused_of(const lease_request& asked) {
   }
 }
 
-// Leases that wait for the store alone, when it has nothing for them.
+// Ends leases that wait only for the store, if it has no job for them. Events that became due after
+// the call do not keep it waiting: under load there is always one.
 void core::end_reads(answers& out) {
-  if (due_is_pending()) return;
   for (auto at = reads_.begin(); at != reads_.end();) {
     auto& w = static_cast<lease_wait&>(**at++);
+    if (due_is_pending(w.began)) continue;
     const bool reads = std::ranges::any_of(w.what.queues, [&](const std::string& name) {
       const queue_state* const q = find_queue(name);
       return q != nullptr && q->wants_refill && !is_paused(*q);

@@ -11,14 +11,16 @@ namespace sluice::jobs::detail {
 
 class core::lease_wait final : public waiting {
  public:
-  lease_wait(lease_request asked, promise<result<std::vector<leased_job>>> answer_to)
-      : waiting(kind::lease), what(std::move(asked)), to(std::move(answer_to)) {}
+  lease_wait(lease_request asked, promise<result<std::vector<leased_job>>> answer_to,
+             time_point called)
+      : waiting(kind::lease), what(std::move(asked)), to(std::move(answer_to)), began(called) {}
   void refuse(error why, answers& out) override {
     out.add(std::move(to), result<std::vector<leased_job>>(std::move(why)));
   }
 
   lease_request what;
   promise<result<std::vector<leased_job>>> to;
+  const time_point began;
 };
 
 }  // namespace sluice::jobs::detail

@@ -74,9 +74,9 @@ class server::impl {
   void_result update_delivery(const server_options& o);
   void tell_delivery(const delivery_event& e);
   http_server_options http_options();
-  listen_address given_or(std::string_view name, const listen_address& set);
+  result<listen_address> given_or(std::string_view name, const listen_address& set);
   void_result listen_http();
-  void make_protocols();
+  void_result make_protocols();
   void_result listen_protocols();
   void_result listen_beanstalk();
   void_result listen_faktory();
@@ -93,6 +93,8 @@ class server::impl {
   void stop_protocols(const wait_limits& limits);
   void tell_certificate(const tls_certificate& shown);
   int wait_for_the_end(signal_watch& signals);
+  signal_watch::woken wait_until_stopped(signal_watch& signals);
+  void send_alive();
   void reload();
   void_result reload_tokens();
   void tell_token_acts(const token_set& before, const token_set& after);

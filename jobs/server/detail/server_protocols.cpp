@@ -23,13 +23,15 @@ error cannot(std::string_view protocol, const error& why) {
 }  // namespace
 
 // Made before HTTP listens, since /metrics asks them; they listen after it.
-void server::impl::make_protocols() {
+void_result server::impl::make_protocols() {
   if (const beanstalk_settings& set = options_.beanstalk; set.is_on()) {
     beanstalk_options o;
     o.wire.listen.clear();
     o.wire.sockets = sockets_;
     if (options_.beanstalk.listen) {
-      options_.beanstalk.listen = given_or("beanstalk", *options_.beanstalk.listen);
+      const auto given = given_or("beanstalk", *options_.beanstalk.listen);
+      if (!given) return given.error();
+      options_.beanstalk.listen = *given;
       o.wire.listen.push_back(place_of(*set.listen, "beanstalk"));
     }
     if (!set.socket.empty()) {
@@ -48,7 +50,9 @@ void server::impl::make_protocols() {
   }
   if (const faktory_settings& set = options_.faktory; set.is_on()) {
     faktory_options o;
-    options_.faktory.listen = given_or("faktory", *options_.faktory.listen);
+    const auto given = given_or("faktory", *options_.faktory.listen);
+    if (!given) return given.error();
+    options_.faktory.listen = *given;
     o.wire.sockets = sockets_;
     o.wire.listen = {place_of(*set.listen, "faktory")};
     o.wire.threads = set.threads;
@@ -61,6 +65,7 @@ void server::impl::make_protocols() {
     o.version = SLUICE_VERSION;
     faktory_ = std::make_unique<faktory_server>(std::move(o));
   }
+  return done{};
 }
 
 void_result server::impl::listen_beanstalk() {
