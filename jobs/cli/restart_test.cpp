@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,7 +115,7 @@ class wire_producers {
   struct dialect {
     std::uint16_t port = 0;
     std::string greeting{};  // what the client sends first, after the server's greeting; empty: none
-    std::string push{};
+    std::function<std::string(std::uint64_t number)> push{};
     std::string_view taken{};  // how a reply to a push begins
   };
   explicit wire_producers(dialect d) : dialect_(std::move(d)) {
@@ -172,7 +173,8 @@ class wire_producers {
   }
   void push(socket_wire& wire) {
     while (!stops_.stop_requested()) {
-      const std::string reply = wire.send(dialect_.push) ? wire.line() : std::string(ended);
+      const std::string command = dialect_.push(number_.with([](auto& n) { return ++n; }));
+      const std::string reply = wire.send(command) ? wire.line() : std::string(ended);
       tally_.with([&](tally& t) {
         if (reply.starts_with(dialect_.taken)) {
           ++t.taken;
@@ -190,6 +192,7 @@ class wire_producers {
 
   const dialect dialect_;
   guarded<tally> tally_;
+  guarded<std::uint64_t> number_{0U};
   std::stop_source stops_;
   std::vector<seam::thread> threads_;
 };
@@ -206,7 +209,10 @@ class holder {
   void expect_held() {
     const auto extended = client_.extend(lease_);
     EXPECT_TRUE(extended) << extended.error().message;
-    EXPECT_FALSE(client_.lease({.queues = {"held"}}, deadline::after(0s))) << "handed out twice";
+    const auto queue = client_.queue("held");
+    ASSERT_TRUE(queue) << queue.error().message;
+    EXPECT_EQ(queue->counts.ready, 0U) << "could be handed out twice";
+    EXPECT_EQ(queue->counts.running, 1U);
   }
   void finish() {
     const auto acked = client_.ack(lease_);
@@ -288,12 +294,16 @@ TEST(Restart, RefusesNoPushOfBeanstalkAndFaktory) {
   const temporary_folder folder;
   server_program server(folder, {"--quiet", "--beanstalk", ":0", "--faktory", ":0"});
   wire_producers beanstalk({.port = server.port_for("beanstalk"),
-                            .push = "put 0 0 60 1\r\nx\r\n",
+                            .push = [](std::uint64_t) { return "put 0 0 60 1\r\nx\r\n"; },
                             .taken = "INSERTED "});
   wire_producers faktory(
       {.port = server.port_for("faktory"),
        .greeting = "HELLO {\"v\":2}\r\n",
-       .push = "PUSH {\"jobtype\":\"k\",\"args\":[],\"queue\":\"load\"}\r\n",
+       .push =
+           [](std::uint64_t n) {
+             return "PUSH {\"jid\":\"push-number-" + std::to_string(n) +
+                    "\",\"jobtype\":\"k\",\"args\":[],\"queue\":\"load\"}\r\n";
+           },
        .taken = "+OK"});
   const std::uint64_t restarts =
       effort("Restart.RefusesNoPushOfBeanstalkAndFaktory", "restarts", restarts_of);
@@ -331,8 +341,9 @@ TEST(Restart, WaitsForAJobOfFaktoryAndRefusesNoPush) {
   eventually([&] { return times_in(server.itself().err(), " store open ") == 2; });
   load.await_progress();
   expect_nothing_lost(server.url(), load, 1);
-  EXPECT_FALSE(connect(server.url()).lease({.queues = {"default"}}, deadline::after(0s)))
-      << "handed out twice";
+  const auto queue = connect(server.url()).queue("default");
+  ASSERT_TRUE(queue) << queue.error().message;
+  EXPECT_EQ(queue->counts.unfinished(), 0U) << "could be handed out twice";
   EXPECT_EQ(server.stop().code, 0);
 }
 

@@ -60,7 +60,7 @@ class ServeDamage : public ::testing::Test {
       ASSERT_FALSE(pushed);
       EXPECT_EQ(pushed.error().code, error_code::corrupt);
       EXPECT_HAS(pushed.error().message, reason);
-      const auto leased = c.lease({.queues = {"default"}}, deadline::after(0s));
+      const auto leased = c.lease({.queues = {"default"}}, deadline::after(30s));
       ASSERT_FALSE(leased);
       EXPECT_EQ(leased.error().code, error_code::corrupt);
       EXPECT_HAS(leased.error().message, reason);
@@ -145,7 +145,7 @@ TEST_F(ServeDamage, AFlippedByteOfAPageIsReportedOnceWhenItIsRead) {
   server_program server(folder_, {"--quiet"});
   client c = connect(server);
   for (;;) {
-    const auto leased = c.lease({.queues = {"default"}, .max = 100}, deadline::after(0s));
+    const auto leased = c.lease({.queues = {"default"}, .max = 100}, deadline::after(30s));
     if (!leased) {
       EXPECT_EQ(leased.error().code, error_code::corrupt) << leased.error().message;
       break;
