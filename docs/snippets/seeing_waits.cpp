@@ -69,7 +69,7 @@ void find() {
     const std::lock_guard hold(first);
     both.arrive_and_wait();
     expect(!second.lock(stop.get_token()), "the second lock not to be had");
-    both.arrive_and_wait();  // both hold one lock until both are here
+    both.arrive_and_wait();  // both keep their first lock until both were stopped
   };
   std::jthread ann([&] { take(left, right); });
   std::jthread bob([&] { take(right, left); });

@@ -76,7 +76,7 @@ measured run(std::string name, std::size_t capacity, const settings& s) {
           .sink(
               "store", [&](image) { ++done; }, queue);
 
-  // A busy machine may need longer than the duration to reach this.
+  // A busy machine may need longer than the duration to reach in_flight_least.
   const auto start = clock::now();
   const auto goes_on = [&](clock::time_point now) {
     if (now <= start + s.duration) return true;
