@@ -1,5 +1,5 @@
 // The burst demonstration: 50,000 tasks arrive within half a second at a bounded queue with eight
-// workers. What happens depends on one word, the queue's overflow policy; each is tried in turn.
+// workers. The outcome depends on the queue's overflow policy; the program tries each in turn.
 //
 //   burst --help
 //

@@ -1,5 +1,5 @@
 // A chat: rooms and sessions are actors. One of three people reads slowly, one has a bad
-// connection, and nobody holds up the others.
+// connection, and neither of them blocks the others.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 // Ten thousand thermometers, of which two hundred are in memory: keyed actors.
 //
-// Whoever has a reading says which device it is of, and never whether that is in memory: it is
-// brought there by the message, saved when others need the room, and brought back by the next one.
-// At the end everything is asked what it knows, in a second life of the system: what was saved is
-// all there.
+// A sender of readings addresses a device by its key, whether or not the device is in memory: the
+// message activates it, it is passivated when others need its place, and the next message activates
+// it again. At the end a second system asks every device for its state: all saved readings are
+// there.
 #include <cstdint>
 #include <cstdio>
 #include <sstream>
@@ -43,7 +43,7 @@ class thermometer : public actor<thermometer, reading, report> {
   }
   report::line on(report) const { return seen_; }
 
-  // What is kept while it is not in memory.
+  // The state that is saved at a passivation.
   std::string save() const {
     std::ostringstream out;
     out << seen_.readings << ' ' << seen_.lowest << ' ' << seen_.highest;
@@ -66,7 +66,7 @@ keyed_options kept_in(actor_store& store) {
   keyed_options o;
   o.store = &store;
   o.type = "thermometer";
-  o.live_max = 200;  // beyond it those that were used longest ago go
+  o.live_max = 200;  // beyond it the least recently used are passivated
   return o;
 }
 
@@ -81,7 +81,7 @@ bool take_readings(work_stealing_pool& pool, actor_store& store) {
   const keyed_stats s = all.stats();
   std::printf("%u readings of %u devices: %zu in memory, brought there %llu times\n", readings,
               devices, s.live, static_cast<unsigned long long>(s.loads));
-  all.close();  // what is in the mailboxes is handled, and what is in memory is saved
+  all.close();  // queued messages are handled, live actors are saved
   (void)all.ended().get();
   return s.live <= 400;  // live_limit: twice live_max
 }
@@ -104,7 +104,7 @@ bool tell_all(work_stealing_pool& pool, actor_store& store) {
 }  // namespace
 
 int main() {
-  memory_actor_store store;  // sqlite_actor_store, where it has to outlive the process
+  memory_actor_store store;  // sqlite_actor_store if the state must outlive the process
   work_stealing_pool pool;
   return take_readings(pool, store) && tell_all(pool, store) ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 // A service that sends welcome mails, as an actor. The same service as a queue with worker threads
-// is email_queue.cpp: the same story happens to both, and both end the same way.
+// is email_queue.cpp: both run the same scenario, with the same result.
 //
-// No thread waits while a mail does: its handler is a coroutine, and lets the next mail in while
-// this one is on its way. The tally is the actor's own and has no lock.
+// A mail that waits holds no thread: its handler is a coroutine, and a reentrant wait admits the
+// next mail while this one is in transit. The tally is the actor's own and needs no lock.
 #include <functional>
 #include <utility>
 
@@ -31,11 +31,11 @@ class email_actor : public sluice::actor<email_actor, mail, finish> {
   task<> on(mail m) {
     // While no line is free, this keeps the next mail in the mailbox, which fills up.
     const status got_line = co_await free_lines_.async_acquire();
-    if (!got_line) co_return;  // told to stop
+    if (!got_line) co_return;  // asked to stop
     co_await letting_others_in(deliver(std::move(m)));
   }
 
-  // Comes after the mails that were accepted before it. All lines free: none is on its way.
+  // Handled after all mails accepted before it. If all lines are free, no mail is in transit.
   task<tally> on(finish) {
     const status all_free = co_await free_lines_.async_acquire(email::lines);
     if (all_free) close_self();
@@ -43,8 +43,8 @@ class email_actor : public sluice::actor<email_actor, mail, finish> {
   }
 
  private:
-  // Gives its line back itself: the handler goes on only when no other has the floor, and the one
-  // that has it may be waiting for this line.
+  // Releases its line itself: the handler resumes only when no other handler has the exclusive
+  // turn, and that handler may be waiting for this line.
   task<> deliver(mail m) {
     bool is_sent = true;
     try {
@@ -62,12 +62,12 @@ class email_actor : public sluice::actor<email_actor, mail, finish> {
   tally done_;
 };
 
-// What the story calls.
+// Called by the scenario.
 class email_service {
  public:
   explicit email_service(email::mail_server& server)
       : actor_(system_.spawn_with<email_actor>(
-            // The mail that waits for a line has left the mailbox: that is one of the places.
+            // The mail that waits for a line has left the mailbox, and counts as one of the places.
             {.name = "email", .mailbox = {.capacity = email::places - 1}}, std::ref(server))) {}
 
   status welcome(mail m) { return actor_.send(std::move(m)); }

@@ -1,9 +1,8 @@
-// A service that sends welcome mails, as a bounded queue and threads that work it off. The same
-// service as an actor is email_actor.cpp: the same story happens to both, and both end the same
-// way.
+// A service that sends welcome mails, as a bounded queue and worker threads. The same service as an
+// actor is email_actor.cpp: both run the same scenario, with the same result.
 //
-// A thread waits wherever a mail waits: for the server, or for its next attempt. What the workers
-// share has a lock.
+// A thread blocks wherever a mail waits: for the server, or for its next attempt. The workers'
+// shared data has a lock.
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,8 +32,8 @@ class email_service {
   status try_welcome(mail m) { return line_.try_push(std::move(m)); }
 
   tally finish() {
-    line_.close();     // the workers send what is inside, and end
-    workers_.clear();  // ... and are waited for
+    line_.close();     // the workers send the queued mails, and end
+    workers_.clear();  // joins them
     return done_.with([](const tally& t) { return t; });
   }
 

@@ -1,5 +1,5 @@
-// A durable job queue inside one program: jobs are pushed, done by a typed handler, retried when
-// that fails, and are still there when the program is started again.
+// A durable job queue inside one program: jobs are pushed, run by a typed handler, retried if the
+// handler fails, and still there when the program is started again.
 #include <unistd.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ struct picture {
       std::tuple{jobs::field("file", &picture::file), jobs::field("bytes", &picture::bytes)};
 };
 
-// Fails the first time, as networks do.
+// Fails the first time.
 picture shrink(const thumbnail& t, jobs::job_context& ctx) {
   if (ctx.attempt() == 1) throw std::runtime_error("connection reset");
   return {.file = t.url + "." + std::to_string(t.width) + ".png", .bytes = t.width * t.width};

@@ -1,5 +1,5 @@
 // Pictures go through four stages: decode, resize, watermark, store. Resizing is the slow one. The
-// counters show it: it is always busy, what comes before it is held up, what comes after it waits.
+// counters show it: it is always busy, the stages before it are blocked, the stages after it idle.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -75,7 +75,7 @@ bool run() {
                   .stage("watermark", watermark, {.capacity = 8})
                   .sink("store", store, {.capacity = 8});
   for (int i = 0; i < pictures; ++i) {
-    if (!line.push({i})) return false;  // waits while the line is full
+    if (!line.push({i})) return false;  // waits while the pipeline is full
   }
   line.drain();
   print(line.stats());
@@ -90,7 +90,7 @@ bool run() {
   return album == expected && slow_one_is_visible;
 }
 
-// The same line with an error that stops it.
+// The same pipeline with an error that stops it.
 bool stop_at_the_first_error() {
   sluice::thread_pool pool({.core = 2});
   int next = 0;

@@ -1,5 +1,5 @@
-// An exchange: traders on threads of their own ask a gateway, which hands their orders on to the
-// market of each symbol. In the end every piece is accounted for.
+// An exchange: traders on their own threads ask a gateway, which forwards their orders to the
+// market of each symbol. At the end every unit is accounted for.
 //
 //     order_book [seed]
 #include <chrono>
@@ -28,7 +28,7 @@ constexpr int traders = 4;
 constexpr int steps = 2'000;  // of each trader
 const std::vector<std::string> symbols{"SLU", "ICE", "GATE"};
 
-// What a trader knows from the answers, for each symbol.
+// The counts of a trader, from its replies, for each symbol.
 using ledger = std::map<std::string, market_sums>;
 
 struct own_order {
@@ -63,7 +63,7 @@ ledger trade(const sluice::ref<gateway>& door, std::uint64_t seed) {
   return mine;
 }
 
-// Whether what the market says is what the traders were told.
+// Returns whether the market's counts equal the replies to the traders.
 bool is_as_told(const market_sums& says, const market_sums& told) {
   return says.bought.placed == told.bought.placed && says.sold.placed == told.sold.placed &&
          says.bought.cancelled == told.bought.cancelled &&

@@ -1,6 +1,6 @@
-// A line of four stages, of which one passes a hundredth of what the source could make: once with
-// bounded queues between the stages, once with queues that never get full. It prints what was in
-// flight and how much memory the process took, and draws it.
+// A pipeline of four stages, of which one passes a hundredth of the source's rate: once with
+// bounded queues between the stages, once with queues that never get full. Prints and draws the
+// number of items in flight and the memory of the process.
 //
 //   pipeline_memory [--quick] [--svg FILE]
 #include <chrono>
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     std::fputs(pipeline_memory::to_svg(s, bounded, unbounded).c_str(), file);
     std::fclose(file);
   }
-  // 4 queues of 16, one item in each of 5 hands, and each perhaps twice for the time of a move.
+  // 4 queues of 16, one item in each of 5 workers, and each perhaps twice during a move.
   const bool flat = bounded.in_flight_most <= 2 * (4 * 16 + 5);
   const bool outrun = unbounded.in_flight_most > 2 * bounded.in_flight_most;
   if (!flat || !outrun) std::puts("that was not expected");

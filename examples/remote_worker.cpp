@@ -1,6 +1,6 @@
-// A worker for a job server that is somewhere else.
+// A worker for a remote job server.
 //
-//     remote_worker http://127.0.0.1:7433     until Ctrl-C, which lets what runs finish
+//     remote_worker http://127.0.0.1:7433     until Ctrl-C; running jobs are finished
 //     remote_worker --demo                    with a server of its own and a few jobs, then ends
 #include <signal.h>
 
@@ -31,7 +31,7 @@ struct mail {
       std::tuple{jobs::field("to", &mail::to), jobs::field("lines", &mail::lines)};
 };
 
-// A function is called on a thread of the worker's pool. What it returns is the job's result.
+// A function is called on a thread of the worker's pool. It returns the job's result.
 std::size_t deliver(const mail& m, jobs::job_context& ctx) {
   std::size_t bytes = 0;
   for (const std::string& line : m.lines) {
@@ -43,7 +43,7 @@ std::size_t deliver(const mail& m, jobs::job_context& ctx) {
   return bytes;
 }
 
-// A coroutine holds no thread while it waits, and hears of a stop in its waits.
+// A coroutine holds no thread while it waits; a stop ends its waits.
 sluice::task<std::string> remind(const mail& m) {
   const sluice::status waited = co_await sluice::sleep_for(10ms);
   if (!waited) throw std::runtime_error("stopped while it waited");
@@ -75,7 +75,7 @@ int work(const std::string& url, const sigset_t& signals) {
   return w.stop(sluice::deadline::after(20s)) ? 0 : 1;
 }
 
-// The same against a server in this program.
+// The same, with a server in this program.
 int demo() {
   auto engine = jobs::engine::open(jobs::make_memory_store()).value();
   jobs::http_server http({.port = 0});
@@ -110,7 +110,7 @@ int demo() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "--demo") return demo();
-  sigset_t signals;  // before there are threads, which inherit it
+  sigset_t signals;  // before any thread starts, so that threads inherit the mask
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);

@@ -1,6 +1,6 @@
-// Two tellers move money between two accounts, and each locks the one it takes from first: sooner
-// or later both wait for each other. Inspect tells that they could, before it happens, and when it
-// has happened, who waits for whom and where. A teller gives up after a while, so the bank goes on.
+// Two tellers move money between two accounts, and each first locks the account that it debits:
+// sooner or later both wait for each other. Inspect reports the risk before it happens, and the
+// waits and their places when it has happened. A teller gives up after a while, so work continues.
 
 #include <chrono>
 #include <cstdio>
@@ -27,7 +27,7 @@ struct account {
   long balance = 100;
 };
 
-// False: the other account was not to be had in time, and nothing was moved.
+// Returns false if the other account was not locked in time; then nothing was moved.
 bool move_money(account& from, account& to, long amount, sluice::barrier& both) {
   const std::lock_guard hold(from.lock);
   both.arrive_and_wait();  // bad luck, made certain for this example
@@ -64,11 +64,11 @@ int main() {
   account ours("ours");
   account theirs("theirs");
 
-  // One after the other nothing happens, and yet it is told that it could.
+  // One after the other: no deadlock, but the risk is reported.
   sluice::barrier alone(1);
   const bool first = move_money(ours, theirs, 5, alone) && move_money(theirs, ours, 5, alone);
 
-  // At the same time, it does. The first teller gives up when the deadlock has been told.
+  // At the same time: a deadlock. The first teller gives up after the report.
   sluice::barrier both(2);
   std::stop_source enough;
   std::jthread ann([&] {

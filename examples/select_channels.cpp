@@ -1,5 +1,5 @@
-// A clerk who serves several counters at once: select waits for the first channel that is ready,
-// and takes from that one only.
+// A clerk serves several counters at once: select waits for the first channel that is ready, and
+// takes from that channel only.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -74,7 +74,7 @@ int count_items(sluice::receive_only<std::string> in) {
   return count;
 }
 
-// The forms that do not wait, or not for ever.
+// The forms without a wait, and with a limited wait.
 bool a_quiet_counter_does_not_hold_us_up() {
   sluice::channel<int> quiet;
   const auto at_once = sluice::try_select(on_receive(quiet, [](outcome<int>) {}));

@@ -1,8 +1,8 @@
-// A sign-up: the request is answered at once, the slow rest runs behind it on a bounded pool.
+// A sign-up: the request gets its reply at once, the slow work runs afterwards on a bounded pool.
 //
-// The welcome mail is a function on a pool that says when it is full. The profile is put together
-// from two servers by futures. The recommendations come from whichever of two mirrors answers
-// first, within a limit, by tasks in a scope that nobody can leave too early.
+// The welcome mail is a function on a pool, which rejects it when full. The profile is combined
+// from two servers by futures. The recommendations come from the faster of two mirrors, within a
+// limit, by tasks in a scope, which ends after all its tasks.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -60,10 +60,10 @@ task<> greet_all(int users, std::atomic<int>& greeted, sluice::executor& pool) {
     for (int i = 0; i < users; ++i) s.start([&] { ++greeted; });
     co_return;
   };
-  co_await sluice::with_scope(pool, each);  // goes on when all have ended, or the first has failed
+  co_await sluice::with_scope(pool, each);  // resumes when all have ended; a failure stops the rest
 }
 
-// Holds the pool's only thread up, to show what a burst hears.
+// Blocks the pool's only thread, to show the replies to a burst.
 bool a_burst_hears_that_it_is_full() {
   sluice::thread_pool small({.core = 1, .capacity = 2, .name = "mail"});
   sluice::event started;
@@ -76,7 +76,7 @@ bool a_burst_hears_that_it_is_full() {
   int refused = 0;
   for (int i = 0; i < 5; ++i) refused += sign_up("a@example.org", small) == 503 ? 1 : 0;
   go_on.set();
-  small.drain();  // what was accepted is done
+  small.drain();  // accepted mails are still sent
   return busy && refused == 3 && sent == 2;
 }
 

@@ -1,6 +1,6 @@
-// Delivers webhooks to a server that is sometimes down: not faster than it allows (rate limit), not
-// more at once than is good (bulkhead), again when it failed (retry), and not at all while it is
-// down (circuit breaker). Time is a manual clock's: half a minute passes in no time.
+// Delivers webhooks to a server that is sometimes down. A rate limit and a bulkhead bound the calls
+// per second and the concurrent calls, failed calls are retried, and a circuit breaker stops the
+// calls while the server is down. Time is a manual clock's: half a minute passes at once.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -58,7 +58,7 @@ class flaky_server {
   int at_once_ = 0;
 };
 
-// What stands between the application and the server.
+// The limits between the application and the server.
 class sender {
  public:
   sender(flaky_server& to, sluice::manual_clock& clock)

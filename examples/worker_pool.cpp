@@ -1,5 +1,5 @@
 // A queue, workers, and the three ways to end them: close it and let them finish, interrupt them
-// with a stop_token, or let them look up from their work now and then.
+// with a stop_token, or let them poll with a timeout.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -25,10 +25,10 @@ void say_busy() {
   std::puts("busy: come back later");
 }
 
-// The letters that are written in every scene below.
+// The letters of every scenario below.
 constexpr int letters = 1'000;
 
-// No more comes in, what is inside is delivered, then the workers end by themselves.
+// The intake ends, queued letters are delivered, then the workers end by themselves.
 void close_and_drain() {
   sluice::bounded_queue<std::string> mail(1024);  // when full, push waits
 
@@ -44,7 +44,7 @@ void close_and_drain() {
   mail.close();  // a whole graceful shutdown: the workers deliver what is inside, and end
 }
 
-// Everybody ends at the next turn, even if there is more to do. What is inside stays inside.
+// Every worker ends at its next call, even if there is more to do. Queued letters stay queued.
 std::size_t interrupt() {
   sluice::bounded_queue<std::string> mail(16);
   std::vector<std::jthread> workers;
@@ -59,12 +59,12 @@ std::size_t interrupt() {
   });
   std::this_thread::sleep_for(5ms);
 
-  workers.clear();  // a jthread that goes away asks its thread to stop, and waits for it
-  writer = {};      // the same: a push that waits for room ends too
+  workers.clear();  // the destructor of a jthread requests a stop, and joins
+  writer = {};      // the same: a push that waits for capacity ends too
   return mail.size();
 }
 
-// A worker that has other things to do as well waits only for a while.
+// A worker with other tasks limits its waits.
 int look_up_now_and_then() {
   sluice::bounded_queue<std::string> mail(16);
   sluice::event going_home;

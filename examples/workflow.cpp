@@ -22,7 +22,7 @@ int fail(const jobs::error& why) {
   return 1;
 }
 
-// Both bookings charge the same card: their key lets one of them run at a time.
+// Both bookings charge the same card: with their key, one of them runs at a time.
 jobs::batch_spec trip_of(const std::string& traveller) {
   const std::string card = "card:" + traveller;
   jobs::batch_spec trip;
@@ -57,7 +57,7 @@ int run(const std::string& path) {
   w.start();
 
   auto pushed = queue.push_batch(trip_of("ada")).get();
-  if (!pushed) return fail(pushed.error());  // all of it is on disk, or none
+  if (!pushed) return fail(pushed.error());  // all jobs are on disk, or none
 
   jobs::cron_spec sweep;
   sweep.name = "sweep";

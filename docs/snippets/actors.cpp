@@ -69,7 +69,7 @@ int answer_to(const ref<account>& mine, deposit d) {
     case status::closed:
       return 410;  // the actor has ended; a dead letter was counted
     default:
-      return 503;  // no room within 20 ms
+      return 503;  // still full after 20 ms
   }
 }
 
@@ -104,7 +104,7 @@ bool full_mailboxes() {
   return hears && answer_to(slow, {1}) == 410 && shown == std::vector{10};
 }
 
-// ---- answering later, and handing on
+// ---- replying later, and forwarding
 
 struct next_number {
   using reply = int;
@@ -113,7 +113,7 @@ struct number {
   int value;
 };
 
-// Hands out numbers as they come; who asks too early waits.
+// Hands out numbers as they arrive; early requests wait.
 class dispenser : public actor<dispenser, next_number, number> {
  public:
   void on(next_number, responder<int> to) {
@@ -140,7 +140,7 @@ class dispenser : public actor<dispenser, next_number, number> {
   std::deque<int> ready_;
 };
 
-// In front of others: keeps nothing, waits for nobody.
+// A gateway: keeps nothing and never waits.
 class reception : public actor<reception, next_number> {
  public:
   explicit reception(ref<dispenser> behind) : behind_(std::move(behind)) {}
@@ -274,15 +274,15 @@ bool supervision() {
   bool ok = child.send(parse{"a"}) && child.send(parse{""}) && child.send(parse{"b"});
   auto resumed = child.ask(parsed{});
   here.run_all();
-  ok = ok && resumed.get() == 2;  // its state is as it was
+  ok = ok && resumed.get() == 2;  // its state is unchanged
 
   ok = ok && child.send(parse{"?"}) && child.send(parse{"c"});
   auto anew = child.ask(parsed{});
   here.run_all();
-  ok = ok && !anew.is_ready();  // it waits for 10 ms before it is made anew
+  ok = ok && !anew.is_ready();  // the restart is delayed by 10 ms
   clock.advance(10ms);
   here.run_all();
-  ok = ok && anew.get() == 1;  // its mailbox is as it was, its state is new
+  ok = ok && anew.get() == 1;  // same mailbox, new state
 
   std::string seen;
   for (const sluice::actor_child& each : top.children()) {
@@ -319,13 +319,13 @@ bool kinds() {
   child.stop();
   auto anew = child.ask(parsed{});
   here.run_all();
-  ok = ok && anew.get() == 0;  // it is there, made anew
+  ok = ok && anew.get() == 0;  // it was restarted
   system.stop();
   here.run_all();
   return ok && child.is_over();
 }
 
-// ---- time, futures, becoming something else
+// ---- timers, futures, become
 
 struct connect {};
 struct connected {
@@ -348,10 +348,10 @@ class link_to_server : public actor<link_to_server, connect, connected, give_up,
   void on(connected c) {
     (void)cancel(limit_);
     become([this, c](const write& w) { return send_to(c.socket, w.text); });
-    unstash_all();  // what was asked too early comes first
+    unstash_all();  // stashed requests go first
   }
   void on(give_up) { stop_self(); }
-  // Until there is a connection.
+  // Before there is a connection.
   void on(write w, responder<int> to) {
     if (!stash(std::move(w), std::move(to))) stop_self();
   }
@@ -382,7 +382,7 @@ bool the_end() {
   const auto mine = system.spawn<account>();
   if (!mine.send(deposit{1})) return false;
 
-  mine.close();  // after what is in its mailbox
+  mine.close();  // after the messages in its mailbox
   const sluice::actor_end end = mine.ended().get();
 
   const bool in_time = static_cast<bool>(system.shutdown_within(deadline::after(10s)));
@@ -393,7 +393,7 @@ bool the_end() {
 
 struct ring {};
 
-// Rings when nobody has asked it for five seconds.
+// Rings after five seconds without a message.
 struct still_there {};
 class alarm_clock : public actor<alarm_clock, still_there, give_up> {
  public:

@@ -30,7 +30,7 @@ bool rows_by_the_dozen() {
     for (int i = 0; i < 100; ++i) {
       if (!rows.push({i})) return false;
     }
-  }  // what is left is written too
+  }  // the remaining rows are written too
   return written == 100;
 }
 

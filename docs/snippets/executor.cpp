@@ -37,13 +37,13 @@ bool one_at_a_time() {
   for (int i = 0; i < 1000; ++i) {
     if (!account.submit([&] { balance += 10; })) return false;
   }
-  account.drain();  // closes, and waits until all has run
+  account.drain();  // closes, and waits until all functions have run
   return balance == 10'000;
 }
 
 bool in_order_of_the_account() {
   sluice::thread_pool pool(4);
-  std::vector<int> last(8, -1);  // of each account: one worker at a time is at it
+  std::vector<int> last(8, -1);  // of each account; one worker at a time uses it
   std::atomic<bool> in_order{true};
   const auto book = [&](order& o) {
     if (std::exchange(last[o.account], o.number) >= o.number) in_order = false;
@@ -59,7 +59,7 @@ bool in_order_of_the_account() {
     for (int i = 0; i < 400; ++i) {
       if (!desk.push({.account = static_cast<std::uint64_t>(i % 8), .number = i})) return false;
     }
-  }  // bob leaves: ann goes on with what he has not begun
+  }  // bob leaves: ann gets the items that he has not begun
   for (int i = 400; i < 800; ++i) {
     if (!desk.push({.account = static_cast<std::uint64_t>(i % 8), .number = i})) return false;
   }

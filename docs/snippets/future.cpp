@@ -65,7 +65,7 @@ bool limited_waits(std::stop_token stop) {
   bool all = true;
   all &= f.try_get().status() == sluice::status::empty;
   all &= f.try_get_for(1ms, stop).status() == sluice::status::timed_out;
-  all &= f.valid();  // a wait that ended early used nothing up
+  all &= f.valid();  // a wait that ended early consumed nothing
   p.set_value(1);
   all &= *f.get_within({sluice::deadline::after(1s), stop}) == 1;
   return all;
@@ -82,7 +82,7 @@ bool all_and_any() {
   return all.size() == 3 && winner.index == 1 && winner.result.value() == 7 && told;
 }
 
-// An API of the usual kind: error first, some time.
+// A typical callback API: error first, called later.
 class legacy_client {
  public:
   void call(int question, std::function<void(std::error_code, int)> done) {

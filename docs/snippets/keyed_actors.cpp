@@ -35,7 +35,7 @@ class room : public sluice::actor<room, say, said> {
   std::size_t on(said) { return lines_.size(); }
 
   std::string save() const {
-    std::string bytes = "1";  // the version of what follows
+    std::string bytes = "1";  // the version of the format
     for (const std::string& line : lines_) bytes += line + '\n';
     return bytes;
   }
@@ -91,7 +91,7 @@ bool in_a_test() {
                                          {.store = &store, .type = "account", .idle = 1min});
   auto balance = accounts.of("ann").ask(deposit{5});
   here.run_all();
-  clock.advance(1min);  // nobody has asked since
+  clock.advance(1min);  // no message since
   here.run_all();
   const bool is_at_rest = accounts.stats().live == 0;
   accounts.close();

@@ -48,7 +48,7 @@ bool the_answer_tells() {
 bool weight_bounds_memory() {
   sluice::bounded_queue<std::string> uploads({
       .capacity = 1'000,
-      .weight_max = 64,  // of what `weigh` counts: bytes
+      .weight_max = 64,  // in the unit of `weigh`: bytes
       .weigh = [](const std::string& body) { return body.size(); },
   });
   const bool fits = static_cast<bool>(uploads.try_push(std::string(60, 'x')));

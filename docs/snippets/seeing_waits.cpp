@@ -33,7 +33,7 @@ void expect(bool holds, const char* what) {
 }
 
 void look() {
-  const inspect::enabled on;  // in main: what began before is not known
+  const inspect::enabled on;  // in main: earlier waits and locks are unknown
 
   sluice::mutex ledger(sluice::named("ledger"));
   sluice::semaphore uploads(8, sluice::named("uploads"));
@@ -69,7 +69,7 @@ void find() {
     const std::lock_guard hold(first);
     both.arrive_and_wait();
     expect(!second.lock(stop.get_token()), "the second lock not to be had");
-    both.arrive_and_wait();  // neither lets go before both were stopped
+    both.arrive_and_wait();  // both keep their first lock until both were stopped
   };
   std::jthread ann([&] { take(left, right); });
   std::jthread bob([&] { take(right, left); });
@@ -95,7 +95,7 @@ void order() {
   }
   {
     const std::lock_guard one(journal);
-    const std::lock_guard two(accounts);  // told here, before it ever deadlocks
+    const std::lock_guard two(accounts);  // reported here, before any deadlock
   }
   expect(log.size() == 1, "the inversion to be told once");
 }

@@ -16,7 +16,7 @@ bool a_fixed_pool() {
   std::vector<int> album(200);
   sluice::thread_pool pool({.core = 4, .capacity = 100, .name = "thumbs"});
   for (auto& image : album) {
-    const auto how = pool.submit([&] {  // waits while 100 wait already
+    const auto how = pool.submit([&] {  // waits while 100 are queued
       image = 1;
       ++shrunk;
     });

@@ -51,7 +51,7 @@ bool again_and_again(sluice::executor& pool) {
   });
   enough.wait();
   ticking.cancel();
-  ticking.get();  // no call is under way any more
+  ticking.get();  // no call is running
   return calls >= 3;
 }
 

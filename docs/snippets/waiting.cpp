@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The smallest coroutine type: it starts at once and belongs to nobody.
+// The smallest coroutine type: it starts at once and is detached.
 struct fire_and_forget {
   struct promise_type {
     fire_and_forget get_return_object() noexcept { return {}; }
@@ -31,7 +31,7 @@ fire_and_forget add_up(sluice::bounded_queue<int>& numbers, int& sum, sluice::ev
   done.set();
 }
 
-// The consumer is a coroutine, the producer a thread: the queue does not mind.
+// The consumer is a coroutine, the producer a thread: the queue serves both.
 bool a_coroutine_takes_what_a_thread_gives() {
   sluice::bounded_queue<int> numbers(4);
   sluice::event done;
@@ -67,7 +67,7 @@ bool the_others_have_them_too(std::stop_token stop) {
   return locked && slot && signal == sluice::status::timed_out;
 }
 
-// A stop that was asked for before the call wins, even over an item that is there.
+// A stop requested before the call wins, even over an available item.
 bool a_stop_wins() {
   sluice::bounded_queue<int> q(1);
   std::stop_source stop;

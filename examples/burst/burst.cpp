@@ -23,7 +23,7 @@ struct task {
   std::size_t number = 0;
 };
 
-// One run: a queue, a producer, the workers, and what each of them counted.
+// One run: a queue, a producer, the workers, and their counts.
 class scene {
  public:
   scene(const settings& s, sluice::overflow policy, std::stop_token stop)
@@ -90,7 +90,7 @@ class scene {
 
   bool all_done() const { return done_.sum() + rejected_.sum() + dropped_.sum() == arrived_.sum(); }
 
-  // Shows how it stands, again and again, until `over`; the next phase is then `next`.
+  // Shows the state repeatedly until `over`; then sets the phase to `next`.
   template <class Over>
   void look_until(const watcher& watch, phase next, Over over) {
     while (!over() && !stop_.stop_requested()) {
@@ -167,9 +167,9 @@ class scene {
   sluice::counter dropped_;
   sluice::event all_arrived_;
   sluice::bounded_queue<task> queue_;
-  nanoseconds longest_wait_{};  // the producer's; read after it has ended
+  nanoseconds longest_wait_{};  // of the producer; read after it has ended
 
-  // The watching thread's own, except that the start is known to all.
+  // Used by the watching thread only, except the start, which all threads read.
   time_point started_{};
   time_point idle_since_{};
   nanoseconds cpu_at_start_{};

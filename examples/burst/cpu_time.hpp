@@ -1,7 +1,7 @@
 #pragma once
 
-// How much CPU this process has used, without the thread that asks: so a thread that watches and
-// draws does not find itself in what it measures.
+// CPU time used by this process, without the calling thread: so the thread that watches and draws
+// does not measure itself.
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,7 @@ inline std::chrono::nanoseconds cpu_of_others() {
   return time_on(CLOCK_PROCESS_CPUTIME_ID) - mine;
 }
 
-// The two clocks are not read at the same instant: what is nothing may come out a little below it.
+// The two clocks are not read at the same instant, so the difference may be slightly negative.
 inline std::chrono::nanoseconds cpu_of_others_since(std::chrono::nanoseconds before) {
   return std::max(cpu_of_others() - before, std::chrono::nanoseconds(0));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Numbers as a person likes to read them.
+// Formats numbers for people.
 
 #include <array>
 #include <chrono>

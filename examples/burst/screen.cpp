@@ -30,7 +30,7 @@ std::string_view meaning(sluice::overflow policy) {
     case sluice::overflow::latest:
       return "when full, the newest task replaces the one before it";
     case sluice::overflow::caller_runs:
-      return "when full, the producer does the task itself";  // for executors; no queue has it
+      return "when full, the producer does the task itself";  // for executors only
   }
   return {};
 }
@@ -71,7 +71,7 @@ void screen::show(const moment& now) {
 
 void screen::clear() {
   if (lines_drawn_ == 0) return;
-  // Up, erase to the end of the screen, and give the cursor back.
+  // Moves up, erases to the end of the screen, and shows the cursor again.
   std::printf("\x1b[%zuA\r\x1b[J\x1b[?25h", lines_drawn_);
   std::fflush(stdout);
   lines_drawn_ = 0;

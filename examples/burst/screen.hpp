@@ -1,6 +1,6 @@
 #pragma once
 
-// The live view: a few lines under the table that are drawn over while a burst runs.
+// The live view: a few lines under the table that are redrawn while a burst runs.
 
 #include <chrono>
 #include <cstddef>
@@ -22,10 +22,10 @@ class screen {
   screen& operator=(const screen&) = delete;
   ~screen() { clear(); }
 
-  // A new burst, the `number`th: forgets the old one.
+  // Starts burst `number` and forgets the previous one.
   void begin(sluice::overflow policy, std::size_t number);
   void show(const moment& now);
-  // Takes the lines away, so that others can be printed in their place.
+  // Erases the lines, so that other text can be printed there.
   void clear();
 
  private:

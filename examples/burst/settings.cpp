@@ -48,7 +48,7 @@ Number read_number(std::string_view flag, std::string_view text, std::string_vie
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool whole_text = error == std::errc{} && end == text.data() + text.size();
-  // Written so that not-a-number is refused too.
+  // In this form the check rejects not-a-number, too.
   if (!whole_text || !(static_cast<double>(number) >= allowed.least) ||
       !(static_cast<double>(number) <= allowed.most)) {
     throw wrong_argument{std::string(flag) + " takes " + std::string(kind) + " from " +
@@ -81,7 +81,7 @@ bool set_switch(settings& s, std::string_view flag) {
   if (flag == "--json") {
     s.output = output::json;
   } else if (flag == "--quick") {
-    // Has been heeded before the others, which may say otherwise.
+    // Already applied, so that other arguments override it.
   } else if (flag == "--ascii") {
     s.ascii = true;
   } else {
@@ -118,7 +118,7 @@ bool takes_value(std::string_view flag) {
   return false;
 }
 
-// Takes one flag, with its value if it has one ("--tasks 10" or "--tasks=10"), off the front.
+// Removes one flag, with its value if any ("--tasks 10" or "--tasks=10"), from the front.
 void read_flag(settings& s, std::span<const char* const>& rest) {
   const std::string_view argument = rest.front();
   rest = rest.subspan(1);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the demonstration is asked to do: the command line, read and checked.
+// The settings of the demonstration: the command line, parsed and checked.
 
 #include <chrono>
 #include <cstddef>
@@ -20,8 +20,8 @@ struct settings {
   std::size_t workers = 8;
   std::size_t capacity = 4'096;
   std::chrono::microseconds arrival{500'000};  // in which all tasks arrive
-  std::chrono::microseconds work{200};         // that one task takes a worker
-  std::chrono::microseconds idle{1'000'000};   // to look at afterwards
+  std::chrono::microseconds work{200};         // of a worker for one task
+  std::chrono::microseconds idle{1'000'000};   // of idle workers, measured at the end
   std::vector<sluice::overflow> policies{sluice::overflow::block, sluice::overflow::reject,
                                          sluice::overflow::drop_newest,
                                          sluice::overflow::drop_oldest, sluice::overflow::latest};
@@ -29,7 +29,7 @@ struct settings {
   bool ascii = false;
 };
 
-// What to do after the command line was read: run with the settings, or print the text and end.
+// The result of parsing: settings to run with, or a text to print before exit.
 struct command {
   settings run_with;
   std::string print;

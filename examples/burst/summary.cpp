@@ -42,7 +42,7 @@ bool is_narrow(const terminal& t) {
   return t.size().columns < table_width();
 }
 
-// The table turned on its side, for one policy.
+// The table transposed, for one policy.
 std::string as_list(const report& r, const terminal& t) {
   std::string lines = t.paint(to_string(r.policy), terminal::colour::bold) + "\n";
   for (const column& c : columns()) {

@@ -16,8 +16,8 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// A locale that names another character set is believed; one that names none, as in a container,
-// says nothing about the terminal outside.
+// True unless the locale names another character set. A locale without a character set, as in a
+// container, does not describe the terminal outside.
 bool locale_allows_unicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const auto value = environment(name);
@@ -79,7 +79,7 @@ std::string_view level(double share, bool unicode) {
                                                              "▅", "▆", "▇", "█"};
   static constexpr std::array<std::string_view, 9> letters = {" ", ".", ":", "-", "=",
                                                               "+", "*", "%", "#"};
-  // Rounded up: what is not empty is seen.
+  // Rounded up, so that a small value is visible.
   const auto at = static_cast<std::size_t>(std::ceil(std::clamp(share, 0.0, 1.0) * 8));
   return unicode ? blocks[at] : letters[at];
 }

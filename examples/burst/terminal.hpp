@@ -1,6 +1,6 @@
 #pragma once
 
-// What standard output can show: whether it is a terminal, how large, with which characters.
+// Properties of standard output: whether it is a terminal, its size and its characters.
 
 #include <cstddef>
 #include <string>
@@ -19,12 +19,12 @@ class terminal {
 
   explicit terminal(bool ascii);
 
-  // A terminal on which lines can be drawn over.
+  // True for a terminal on which lines can be redrawn.
   bool is_live() const noexcept { return is_live_; }
   bool is_unicode() const noexcept { return is_unicode_; }
   burst::size size() const noexcept;
 
-  // The text in a colour, where colours are wanted.
+  // Returns the text in a colour, if colours are enabled.
   std::string paint(std::string_view text, colour c) const;
 
  private:
@@ -38,9 +38,9 @@ std::string bar(double share, std::size_t columns, bool unicode);
 // One character for each value between 0 and 1.
 std::string_view level(double share, bool unicode);
 
-// How many columns a text takes: escape codes and the tails of UTF-8 characters take none.
+// Returns the width in columns: escape codes and UTF-8 continuation bytes have none.
 std::size_t columns_of(std::string_view text);
-// The text, ended where the columns end.
+// Returns the text, cut after that many columns.
 std::string clip(std::string_view text, std::size_t columns);
 std::string pad_left(std::string_view text, std::size_t columns);
 std::string pad_right(std::string_view text, std::size_t columns);

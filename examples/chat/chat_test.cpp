@@ -108,7 +108,7 @@ TEST_F(chat_test, ASlowSessionMissesLinesAndHoldsUpNobody) {
 
   ada_.look();
   kit_.settle();
-  // The one that was being shown, and the last eight.
+  // The line that was being shown, and the last eight.
   EXPECT_EQ(ada_.lines(), (names{"room: bob is here", "bob: 1", "bob: 13", "bob: 14", "bob: 15",
                                  "bob: 16", "bob: 17", "bob: 18", "bob: 19", "bob: 20"}));
   EXPECT_EQ(kit_.system().stats().dropped, 11U);
@@ -146,7 +146,7 @@ TEST_F(chat_test, WhoHasLeftHearsNothingMore) {
 TEST_F(chat_test, TheEndOfAnEarlierSessionDoesNotTakeOutALaterOne) {
   ASSERT_TRUE(enters("ada", ada_));
   ASSERT_TRUE(room_.send(leave{"ada"}));
-  EXPECT_TRUE(enters("ada", ada_));  // before the room hears that the first one has ended
+  EXPECT_TRUE(enters("ada", ada_));  // before the end of the first one is reported to the room
   EXPECT_EQ(who(), names{"ada"});
 }
 

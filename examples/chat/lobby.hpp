@@ -1,9 +1,9 @@
 #pragma once
 
-// Where people come in: makes the rooms and the sessions, and looks after them.
+// The entrance: spawns and supervises the rooms and the sessions.
 //
-// A session whose connection had a hiccup is made anew, and is still in its room: every ref to it
-// stays. One whose connection is no more ends, and one that does not get into its room.
+// A session whose connection failed briefly is restarted and is still in its room: every ref to it
+// stays valid. A session ends if its connection is closed, or if its room does not admit it.
 
 #include <exception>
 #include <functional>
@@ -22,7 +22,7 @@ struct open_room {
   using reply = sluice::ref<room>;
   std::string name;
 };
-// Answered by the room, as a join is; if that is full or no more, with actor_error.
+// The room replies, as to a join; if the room is full or has ended, actor_error.
 struct enter {
   using reply = bool;
   std::string name;

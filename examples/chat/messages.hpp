@@ -1,6 +1,6 @@
 #pragma once
 
-// What is said between the actors of the chat.
+// The messages between the actors of the chat.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ struct line {
   std::string text;
 };
 
-// To a room. False: somebody of that name is there already.
+// To a room. The reply is false if the name is taken.
 struct join {
   using reply = bool;
   std::string name;

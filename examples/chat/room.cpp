@@ -18,7 +18,7 @@ bool room::on(join j) {
 void room::on(leave l) {
   const auto found = there_.find(l.name);
   if (found == there_.end()) return;
-  found->second.close();  // it shows what it has, and ends
+  found->second.close();  // it shows its queued lines, and ends
   there_.erase(found);
   tell_all({"room", l.name + " has left"});
 }
@@ -35,7 +35,7 @@ std::vector<std::string> room::on(who_is_there) const {
 
 void room::on(gone g) {
   const auto found = there_.find(g.name);
-  // Another one may have come under that name meanwhile.
+  // Another session may have joined under that name meanwhile.
   if (found == there_.end() || found->second.id() != g.session) return;
   there_.erase(found);
   tell_all({"room", g.name + " is gone"});
@@ -45,7 +45,7 @@ void room::stopping() {
   tell_all({"room", "good night"});
 }
 
-// A session that is full drops its oldest line; one that is over is about to be `gone`.
+// A full session drops its oldest line; for a session that has ended, `gone` is on its way.
 void room::tell_all(const line& l) const {
   for (const auto& [name, who] : there_) (void)who.try_send(l);
 }

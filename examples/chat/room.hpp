@@ -1,9 +1,9 @@
 #pragma once
 
-// Where what one says is heard by all. It never waits for any of them.
+// Sends each line to all its sessions. It never waits for any of them.
 //
-// A session that comes to its end, however that happens, leaves the room: the room watches each
-// one. At its own end the room says so, and everybody goes home: each session watches its room.
+// The room watches its sessions: a session that ends, for any reason, leaves the room. Each session
+// watches its room: when the room ends, its sessions end.
 
 #include <map>
 #include <string>

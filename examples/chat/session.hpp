@@ -1,11 +1,11 @@
 #pragma once
 
-// One person's end of the chat: shows them what is said.
+// One person's end of the chat: shows the lines of the room.
 //
-// It shows one line after the other, each for as long as it takes. Meanwhile the last few wait in
-// its mailbox, and older ones are dropped: whoever reads slowly misses something, and nobody else
-// notices. It ends with its room, also if that never came to let it in: it shows what it has, and
-// is gone.
+// It shows one line after the other, each for as long as it takes. Meanwhile the last few lines
+// wait in its mailbox, and older ones are dropped: a slow reader misses lines, and no other session
+// is affected. It ends with its room, also if the room ended before it admitted the session: it
+// shows its queued lines, and ends.
 
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 #pragma once
 
-// A stand-in for somebody's connection: shows lines, slowly when its reader looks away, and breaks
-// when it is told to.
+// A stand-in for a person's connection: shows lines, stops while its reader looks away, and fails
+// when the test requests it.
 
 #include <chrono>
 #include <stdexcept>
@@ -15,11 +15,11 @@
 
 namespace chat {
 
-// What was being shown is lost; the connection is still there.
+// The line being shown is lost; the connection stays open.
 struct hiccup : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// The connection is no more.
+// The connection is closed.
 struct hung_up : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,10 +34,10 @@ class terminal {
  public:
   terminal() { reads_.set(); }
 
-  // Ends when the reader has seen it, or with one of the two above.
+  // Ends when the reader has seen the line, or with one of the two above.
   sluice::task<> show(std::string text) {
     const sluice::status seen = co_await reads_.async_wait();
-    if (!seen) co_return;  // the session is told to stop
+    if (!seen) co_return;  // the session was asked to stop
     screen_.with([&](screen& s) {
       if (s.is_unplugged) throw hung_up("connection reset by peer");
       if (std::exchange(s.stumbles, false)) throw hiccup("short write");
@@ -57,7 +57,7 @@ class terminal {
   std::vector<std::string> lines() const {
     return screen_.with([](const screen& s) { return s.lines; });
   }
-  // False: it was not shown for a long while.
+  // Returns false if it was not shown within a long time.
   bool waits_until_last_is(const std::string& text) {
     using namespace std::chrono_literals;
     const auto is_last = [&](const screen& s) {

@@ -1,8 +1,7 @@
 #pragma once
 
-// A stand-in for a mail server: slow, refuses some mails at first and a few for ever, and hangs
-// when it is told to. What it does to a mail depends on the mail alone, so that every run ends the
-// same way.
+// A stand-in for a mail server: slow, rejects some mails at first and a few for ever, and hangs on
+// request. Its treatment of a mail depends on the mail alone, so that every run ends the same way.
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +27,7 @@ struct mail_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What the server has seen.
+// Counts of the server.
 struct books {
   std::map<int, int> attempts;  // for each user
   std::map<int, int> received;
@@ -38,7 +37,7 @@ struct books {
 
 class mail_server {
  public:
-  // Both throw mail_error when the mail was not taken.
+  // Both throw mail_error if the mail was not accepted.
   void send(const mail& m) {
     up_.wait();
     const arrived here(*this);
@@ -57,7 +56,7 @@ class mail_server {
   void hang() { up_.reset(); }
   void go_on() { up_.set(); }
 
-  // How often the server refuses a mail to this user before it takes it.
+  // How often the server rejects a mail to this user before it accepts one.
   static int refusals(int user) {
     if (user % 50 == 49) return 1'000;
     if (user % 25 == 7) return 2;

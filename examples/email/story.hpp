@@ -1,7 +1,7 @@
 #pragma once
 
-// What happens to the email service, whichever way it is built: people sign up, the mail server
-// hangs, the line is full, the server comes back, the service ends.
+// The scenario for both forms of the email service: users sign up, the mail server hangs, the queue
+// is full, the server recovers, the service ends.
 
 #include <chrono>
 #include <cstdio>
@@ -14,17 +14,17 @@
 
 namespace email {
 
-constexpr int lines = 4;    // mails that are on their way to the server at a time
+constexpr int lines = 4;    // mails in transit to the server at a time
 constexpr int places = 16;  // mails that wait for a line
 constexpr int users = 400;
-constexpr int too_many = 10;  // who sign up while all lines and places are taken
+constexpr int too_many = 10;  // sign-ups while all lines and places are taken
 
 inline sluice::retry_policy patience() {
   using namespace std::chrono_literals;
   return {.attempts_max = 3, .first_delay = 1ms};
 }
 
-// What the service itself knows at its end.
+// Counts of the service itself, at its end.
 struct tally {
   int sent = 0;
   int given_up = 0;
@@ -33,7 +33,7 @@ struct tally {
 struct summary {
   int accepted = 0;
   int refused = 0;  // with "busy", at once
-  int closed = 0;   // came after the end
+  int closed = 0;   // arrived after the end
   tally done{};
   int attempts = 0;
   int received = 0;  // by the server
@@ -48,21 +48,21 @@ struct summary {
   }
 };
 
-// Service has welcome(mail), which waits for room; try_welcome(mail), which does not; and
-// finish(), which sends all that was accepted and takes nothing any more. They are what a handler
-// of sign-up requests would call.
+// Service has welcome(mail), which waits for capacity; try_welcome(mail), which does not; and
+// finish(), which sends all accepted mails and accepts no others. A handler of sign-up requests
+// would call these.
 template <class Service>
 summary tell(mail_server& server, Service& service) {
   const auto to = [](int user) { return mail{user, "welcome, user " + std::to_string(user)}; };
   summary s;
   int user = 0;
-  server.hang();  // nothing gets out: the lines and then the places fill up
+  server.hang();  // no mail leaves: the lines and then the places fill up
   for (; user < lines + places; ++user) s.accepted += service.welcome(to(user)) ? 1 : 0;
   for (int i = 0; i < too_many; ++i) {
     s.refused += service.try_welcome(to(user + i)) == sluice::status::full ? 1 : 0;  // a 503
   }
   server.go_on();
-  // Those come back, and many more come, faster than mails get out: a sign-up waits for room.
+  // They retry, and many more sign up, faster than mails leave: a sign-up waits for capacity.
   for (; user < users; ++user) s.accepted += service.welcome(to(user)) ? 1 : 0;
   s.done = service.finish();
   s.closed = service.try_welcome(to(user)) == sluice::status::closed ? 1 : 0;
@@ -77,7 +77,7 @@ summary tell(mail_server& server, Service& service) {
   return s;
 }
 
-// From what the server refuses.
+// Computed from the mails that the server rejects.
 inline summary expected() {
   summary s{.accepted = users, .refused = too_many, .closed = 1, .kept_to_its_lines = true};
   for (int user = 0; user < users; ++user) {
@@ -91,7 +91,7 @@ inline summary expected() {
   return s;
 }
 
-// Exit code 0: it is what was expected.
+// Exit code 0 if the counts are as expected.
 inline int print(const summary& s) {
   std::printf("sign-ups   %4d accepted, %d refused while it was full, %d after the end\n",
               s.accepted, s.refused, s.closed);

@@ -6,7 +6,7 @@
 namespace order_book {
 namespace {
 
-// Whether `o` takes a price of the other side.
+// Returns whether `o` accepts a price of the other side.
 bool takes(const order& o, price offered) {
   return o.what == side::buy ? offered <= o.limit : offered >= o.limit;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Limit orders of one symbol, and who trades with whom: the best price first, and among equal
-// prices whoever came first. No actors here, and no threads.
+// Matches the limit orders of one symbol: the best price first, and among equal prices the earlier
+// order. No actors here, and no threads.
 
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,7 @@ struct order {
   quantity open = 0;
 };
 
-// The one who waited names the price.
+// The price is that of the waiting order.
 struct fill {
   order_id maker = 0;
   order_id taker = 0;
@@ -37,18 +37,18 @@ struct fill {
 
 class book {
  public:
-  // Trades what can be traded; what is left waits. The order must have something open, and an id
-  // that no other one has had.
+  // Trades as much as possible; the rest waits. The order's open amount must not be zero, and its
+  // id must be unused.
   std::vector<fill> place(order o);
-  // As much of it as was still open; nothing: it is not there, or no more.
+  // Returns the amount that was still open; none if there is no such waiting order.
   std::optional<order> cancel(order_id id);
 
   std::optional<price> best(side s) const;
-  // Counted from the orders that wait.
+  // Counted from the waiting orders.
   quantity open(side s) const;
 
  private:
-  // Orders of one price in the order of their coming. The best price is first in both.
+  // Orders of one price in the order of arrival. The best price is first in both.
   using level = std::list<order>;
   using buys = std::map<price, level, std::greater<>>;
   using sells = std::map<price, level>;

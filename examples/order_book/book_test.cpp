@@ -53,7 +53,7 @@ TEST(book_test, WhatWasCancelledIsNotTraded) {
   EXPECT_EQ(b.best(side::buy), std::nullopt);
 }
 
-// The same rules, as slowly and plainly as possible.
+// The same rules, in the slowest and simplest form.
 class plain_book {
  public:
   fills place(order o) {
@@ -84,7 +84,7 @@ class plain_book {
     if (waiting.what == o.what) return false;
     return o.what == side::buy ? waiting.limit <= o.limit : waiting.limit >= o.limit;
   }
-  // Smallest first: the other side before one's own, then by price, then by coming.
+  // Smallest first: the other side before the own side, then by price, then by arrival.
   static std::tuple<bool, price, order_id> rank(const order& waiting, const order& o) {
     return {waiting.what == o.what, o.what == side::buy ? waiting.limit : -waiting.limit,
             waiting.id};

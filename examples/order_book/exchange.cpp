@@ -36,7 +36,7 @@ void market::on(subscribe m) {
   subscribers_.push_back(std::move(m.who));
 }
 
-// A subscriber that is slow gets the newest only; one that is over gets nothing.
+// A slow subscriber gets only the newest quote; a subscriber that has ended gets none.
 void market::publish() {
   const quote now{++changes_, book_.best(side::buy), book_.best(side::sell)};
   std::erase_if(subscribers_,
@@ -56,7 +56,7 @@ void gateway::hand_on(Request m, sluice::responder<typename Request::reply> to,
                       typename Request::reply if_unknown) {
   const auto found = markets_.find(m.symbol);
   if (found == markets_.end()) return to.reply(std::move(if_unknown));
-  (void)forward(found->second, std::move(m), std::move(to));  // the asker hears if it fails
+  (void)forward(found->second, std::move(m), std::move(to));  // a failure is reported to the asker
 }
 
 void gateway::on(place_order m, sluice::responder<placed> to) {

@@ -1,11 +1,11 @@
 #pragma once
 
-// The actors of an exchange: a market for each symbol, a gateway before them, and tickers that
-// show how a market stands.
+// The actors of an exchange: a market for each symbol, a gateway in front of them, and tickers that
+// show the quotes of a market.
 //
-// Traders know the gateway only. It hands a request on to the market, which answers the trader
-// directly: the gateway keeps nothing and waits for nobody. Markets share no state, so that they
-// run side by side; within one, orders are matched one at a time, in the order of their coming.
+// Traders only use the gateway. It forwards a request to the market, which replies to the trader
+// directly: the gateway keeps nothing and never waits. Markets share no state, so they run side by
+// side; within a market, orders are matched one at a time, in the order of arrival.
 
 #include <cstdint>
 #include <map>
@@ -23,7 +23,7 @@ namespace order_book {
 
 constexpr quantity amount_max = 1'000'000'000;
 
-// Where one of the first two is false nothing has happened.
+// If one of the first two is false, nothing was changed.
 struct placed {
   bool is_known = true;  // false: there is no such symbol
   bool is_valid = true;  // false: an amount that is not from 1 to amount_max
@@ -39,24 +39,24 @@ struct place_order {
 };
 
 struct cancel_order {
-  using reply = quantity;  // what was open
+  using reply = quantity;  // the amount that was open
   std::string symbol;
   order_id id = 0;
 };
 
-// What has become of all that was placed on one side of a market.
+// Totals of all orders placed on one side of a market.
 struct sums {
   quantity placed = 0;
   quantity cancelled = 0;
-  quantity open = 0;  // counted from the orders that wait
+  quantity open = 0;  // counted from the waiting orders
 };
 struct market_sums {
   sums bought;
   sums sold;
   quantity traded = 0;
 
-  // Nothing was made, nothing was lost: what is neither open nor cancelled has been traded, and
-  // every piece that was sold was bought.
+  // Returns whether the totals balance: every unit is open, cancelled or traded, and every unit
+  // sold was bought.
   bool add_up() const {
     return bought.placed - bought.cancelled - bought.open == traded &&
            sold.placed - sold.cancelled - sold.open == traded;
@@ -114,8 +114,8 @@ class gateway : public sluice::actor<gateway, place_order, cancel_order, get_sum
   std::map<std::string, sluice::ref<market>> markets_;
 };
 
-// Shows the newest quote. However slow it is, it is never behind: quotes that come while it is
-// busy replace one another in its mailbox. (So would a request: such an actor is not to be asked.)
+// Shows the newest quote. Even a slow ticker is never behind: quotes that arrive while it is busy
+// replace one another in its mailbox. (A request would be replaced too, so do not ask this actor.)
 class ticker : public sluice::actor<ticker, quote> {
  public:
   struct shown {

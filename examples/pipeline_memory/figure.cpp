@@ -29,7 +29,7 @@ std::string grouped(double n) {
 struct panel {
   std::string title;
   double left;
-  double most;  // at the top of the axis
+  double most;  // the top of the axis
   double seconds;
   double (*value)(const sample&);
 

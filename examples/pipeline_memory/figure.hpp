@@ -1,6 +1,6 @@
 #pragma once
 
-// Draws what was measured: items in flight and resident memory over time, one line for each run.
+// Draws the measurements: items in flight and resident memory over time, one line for each run.
 
 #include <string>
 #include <vector>

@@ -22,7 +22,7 @@ using clock = std::chrono::steady_clock;
 
 std::atomic<std::int64_t> alive{0};
 
-// Some bytes that are really there, counted for as long as they live.
+// A block of resident bytes, counted while it exists.
 class image {
  public:
   explicit image(std::size_t bytes) : pixels_(bytes, 'x') { ++alive; }
@@ -76,7 +76,7 @@ measured run(std::string name, std::size_t capacity, const settings& s) {
           .sink(
               "store", [&](image) { ++done; }, queue);
 
-  // A machine with other things to do may need longer for what the duration shows elsewhere.
+  // A busy machine may need longer than the duration to reach in_flight_least.
   const auto start = clock::now();
   const auto goes_on = [&](clock::time_point now) {
     if (now <= start + s.duration) return true;

@@ -1,7 +1,7 @@
 // Check, then act
 //
-// An account must not be overdrawn, so its balance is looked at before money is taken. Each of the
-// two calls takes the lock. Between them it is free, and what was checked need not hold any more.
+// An account must not be overdrawn, so its balance is checked before money is taken. Both calls
+// take the lock. Between them it is free, and the result of the check may be outdated.
 
 #include <mutex>
 #include <thread>

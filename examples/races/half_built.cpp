@@ -1,8 +1,8 @@
 // Half-built publication
 //
-// A thread builds an object and then stores its address for others to find. With a relaxed store
-// nothing says that what was written into the object is seen before the address is: a reader gets
-// the address, and behind it what was there before.
+// A thread builds an object and then stores its address for other threads. A relaxed store does not
+// order the writes to the object before the store of the address: a reader may see the address and
+// then read the object's old contents.
 
 #include <memory>
 #include <thread>

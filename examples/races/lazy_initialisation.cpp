@@ -1,8 +1,8 @@
 // Unsafe lazy initialisation
 //
-// Something expensive is made when it is first asked for. Two threads that ask at the same time
-// both find nothing and both make it: one of the two is leaked, or still used by the thread that
-// made it while everybody else uses the other.
+// An expensive object is built on first use. Two threads that use it at the same time both find it
+// missing and both build it: one of the two objects is leaked, or one thread keeps using it while
+// all other threads use the other.
 
 #include <memory>
 #include <thread>

@@ -1,7 +1,7 @@
 // Livelock
 //
-// Two threads are polite: each says that it wants to go, and waits as long as the other one wants
-// to. When both have said so, both wait, wide awake, and nobody ever goes.
+// Two threads are polite: each announces that it will enter, and waits while the other one has
+// announced the same. If both have announced it, both wait, busy, and neither ever enters.
 
 #include <array>
 #include <cstddef>

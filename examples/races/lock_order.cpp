@@ -1,7 +1,7 @@
 // Deadlock by lock order
 //
-// Two transfers in opposite directions. Each locks the account that it takes from, then the one
-// that it gives to. When both hold their first lock, each waits for the other one's.
+// Two transfers in opposite directions. Each locks the account that it debits, then the account
+// that it credits. If both hold their first lock, each waits for the lock that the other one holds.
 
 #include <mutex>
 #include <thread>

@@ -1,8 +1,8 @@
 // Lost wake-up
 //
-// A thread looks whether something is there, finds nothing, and goes to sleep. In between, the
-// other one puts it there and notifies: nobody sleeps yet, so nobody is woken, and the sleeper
-// sleeps for ever. The lock is held for each step, but not from the look to the sleep.
+// A thread checks a condition, finds it false, and goes to sleep. In between, another thread makes
+// the condition true and notifies: no thread sleeps yet, so the notification is lost, and the
+// sleeper sleeps for ever. The lock is held for each step, but not from the check to the sleep.
 
 #include <condition_variable>
 #include <mutex>

@@ -1,9 +1,9 @@
-// The classic races, each in a naive program in which the explorer finds it, and beside it the type
-// that rules it out, explored just as long with nothing found.
+// The classic races: for each, a naive program in which the explorer finds the race, and a program
+// with the type that rules it out, in which the same number of schedules finds nothing.
 //
-//   races                        explores all of them and says what it found
+//   races                        explores all of them and prints the results
 //   races --page SOURCE_FOLDER   writes docs/concepts/races.md to standard output
-//   races --compare SOURCE_FOLDER PAGE   fails when that page is not what --page writes
+//   races --compare SOURCE_FOLDER PAGE   fails if PAGE differs from the output of --page
 
 #include <algorithm>
 #include <cstdio>
@@ -44,7 +44,7 @@ outcome explore(const race& r) {
   return o;
 }
 
-// The comment that a file begins with: its first line is the title.
+// The first comment of a file, whose first line is the title, and the two programs of the file.
 struct chapter {
   std::string title;
   std::string text;
@@ -52,7 +52,7 @@ struct chapter {
   std::string ruled_out;
 };
 
-// What stands from the first of the markers that is there up to a line that begins the next part.
+// Returns the text of `file` from the first `from` up to the next `to`; empty if `from` is missing.
 std::string part(const std::string& file, const std::string& from, const std::string& to) {
   const auto begin = file.find(from);
   if (begin == std::string::npos) return {};
@@ -75,7 +75,7 @@ chapter read_chapter(const std::string& file) {
     }
   }
   const auto code = part(file, "namespace {\n\n", "\n[[maybe_unused]]").substr(13);
-  // The second form begins with the function that only it uses, if there is one.
+  // The second form begins with the helper function that only it uses, if it has one.
   auto cut = code.find("void transfer(sluice::guarded");
   if (cut == std::string::npos) cut = code.find("void ruled_out()");
   c.naive = code.substr(0, cut);
@@ -90,10 +90,10 @@ std::string page(const std::string& source_folder) {
       "<!-- Written by examples/races --page from the files of that folder; a test compares. "
       "-->\n\n"
       "Each of these programs is wrong, and most of them work most of the time. "
-      "[`sluice::sim`](../guides/sim.md)\nruns each again and again with other schedules until one "
-      "shows the mistake, and prints that one. Below\neach is the same program with a type that "
-      "cannot be used in that way, explored for just as many\nschedules with nothing found. Run "
-      "them yourself: `build/release/examples/races`.\n\n"
+      "[`sluice::sim`](../guides/sim.md)\nruns each of them with different schedules until one "
+      "fails, and prints that schedule. The second form\nof each program uses a type that rules "
+      "the race out; the same number of schedules finds no failure.\nTo run them: "
+      "`build/release/examples/races`.\n\n"
       "| race | found as | within | ruled out by |\n|---|---|---|---|\n";
   for (const auto& r : all_races()) {
     const auto c = read_chapter(read_file(source_folder + "/" + r.file));
@@ -104,8 +104,8 @@ std::string page(const std::string& source_folder) {
     const auto c = read_chapter(read_file(source_folder + "/" + r.file));
     const auto o = explore(r);
     text += "\n## " + c.title + "\n" + c.text + "\n```cpp\n" + c.naive + "```\n\n" +
-            "What the explorer prints (schedule " + std::to_string(o.naive.schedule) +
-            ", made as short as it gets):\n\n```text\n" + sim::to_string(o.naive.kind) + ": " +
+            "Output of the explorer (schedule " + std::to_string(o.naive.schedule) +
+            ", minimized):\n\n```text\n" + sim::to_string(o.naive.kind) + ": " +
             o.naive.message + "\n\n" +
             (o.naive.steps_text.size() < 4'000 ? o.naive.steps_text
                                                : "(the same steps again and again)\n") +

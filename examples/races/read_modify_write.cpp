@@ -1,8 +1,8 @@
 // Read, modify, write
 //
-// Two threads add to one number. Each reads it, adds one, and writes the sum back. When both read
-// before either has written, one of the two is lost. That each step is atomic does not help: the
-// three together are not.
+// Two threads increment one number. Each reads it, adds one, and writes the sum back. If both read
+// before either has written, one increment is lost. Atomic steps do not help: the three steps
+// together are not atomic.
 
 #include <thread>
 

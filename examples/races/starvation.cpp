@@ -1,8 +1,8 @@
 // Starvation
 //
-// A lock that goes to whoever grabs it first. One thread takes it again and again until it is told
-// that it may stop; the one that would tell it needs the lock. It has its turns on the processor,
-// and each time it looks the lock is taken.
+// A lock without an order of waiters. One thread takes it again and again until a flag is set; the
+// thread that sets the flag needs the lock first. That thread gets its turns on the processor, but
+// at each attempt the lock is taken.
 
 #include <thread>
 

@@ -1,8 +1,8 @@
 // Visibility
 //
-// One thread stores a result and then says that it is ready; another waits for that and reads the
-// result. Both are atomic, both relaxed: that nothing is torn is all that this promises. The reader
-// may see that it is ready, and still read the result that was there before.
+// One thread stores a result and then sets a flag; another thread checks the flag and reads the
+// result. Both variables are atomic and relaxed, which only guarantees that no value is torn. The
+// reader may see the flag set and still read the old result.
 
 #include <thread>
 
