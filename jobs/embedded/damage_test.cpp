@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -63,6 +62,19 @@ class Damage : public ::testing::Test {
     settle();
   }
   void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
+  // Damages the pages that have the rows of a table, and none that is needed to open the file.
+  void damage_rows_of(const std::string& table) {
+    const auto pages = raw_database(path).text(
+        "SELECT group_concat(pageno) FROM dbstat WHERE pagetype = 'leaf' AND name = '" + table +
+        "'");
+    ASSERT_TRUE(pages);
+    std::istringstream numbers(*pages);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    for (std::string number; std::getline(numbers, number, ',');) {
+      file.seekp((std::stoll(number) - 1) * 4096);
+      file.write("\0\0\0\0\0\0\0\0\0\0\0\0", 12);
+    }
+  }
   std::vector<health> told_so_far() {
     return told.with([](auto& all) { return all; });
   }
@@ -182,29 +194,23 @@ TEST_F(Damage, ACorruptPageIsFoundOnceAndNothingWorksAgainByItself) {
     push({.args = {"\"" + std::string(1000, 'x') + "\"", content_type::json}});
   }
   it.reset();
-  std::vector<std::int64_t> pages;  // of the table itself, with its rows: not needed to open it
-  {
-    raw_database file(path);
-    const auto leaves = file.text(
-        "SELECT group_concat(pageno) FROM dbstat WHERE name = 'jobs' AND "
-        "pagetype = 'leaf'");
-    if (leaves) {
-      std::istringstream in(*leaves);
-      for (std::string number; std::getline(in, number, ',');) pages.push_back(std::stoll(number));
-    }
-  }
-  ASSERT_GT(pages.size(), 10U);
-  {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    for (const std::int64_t page : pages) {
-      file.seekp((page - 1) * 4096);
-      file.write("\0\0\0\0\0\0\0\0\0\0\0\0", 12);
-    }
-  }
+  damage_rows_of("jobs");
   open(path);
   EXPECT_FALSE(try_push());
   settle();
   EXPECT_EQ(e().health().code, error_code::corrupt);
+  expect_refusals("sluice check");
+}
+
+TEST_F(Damage, ACorruptPageIsFoundByAReaderToo) {
+  batch_spec spec;
+  spec.open = true;
+  const job_id id = e().push_batch(spec).get().value().id;
+  it.reset();
+  damage_rows_of("batches");
+  open(path);
+  EXPECT_EQ(e().get_batch(id).get().error().code, error_code::corrupt);
+  settle();
   expect_refusals("sluice check");
 }
 

@@ -446,7 +446,8 @@ void_result sqlite_store::check_settings() {
   const std::string sql =
       "SELECT 'the row of queue ' || name FROM queues WHERE " +
       detail::is_damaged(detail::queue_column_list()) +
-      " UNION ALL SELECT 'the row ' || name || ' of the table meta' FROM meta WHERE " +
+      " UNION ALL SELECT 'the row ' || name || ' of the table meta' FROM meta WHERE "
+      "name <> 'marks' AND " +
       detail::is_damaged(detail::meta_columns) + " LIMIT 1";
   constexpr std::string_view doing = "reading its queues";
   if (!damaged.prepare(db_, sql)) return db_.failure(doing);
