@@ -81,7 +81,7 @@ class sqlite_store_test : public ::testing::Test {
 
 // Rows as an upgraded file has them.
 const std::string unverified =
-    "UPDATE meta SET value = 1000 WHERE name = 'unverified_up_to'; "
+    "UPDATE meta SET value = 1000, checksum = NULL WHERE name = 'unverified_up_to'; "
     "UPDATE jobs SET checksum = NULL; ";
 
 bool says(const error& e, std::string_view part) {
@@ -108,16 +108,16 @@ TEST_F(sqlite_store_test, TheTablesAreTheDocumentedOnes) {
             "held rate rate_burst concurrency weight key_concurrency key_rate key_burst "
             "deliver_url deliver_concurrency deliver_timeout checksum");
   EXPECT_EQ(columns("lines"), "line active waiting");
-  EXPECT_EQ(columns("edges"), "on_id job condition");
+  EXPECT_EQ(columns("edges"), "on_id job condition checksum");
   EXPECT_EQ(columns("batches"),
             "id name open total pending failed created_at ended_at due_at keep_done keep_failed "
             "checksum");
   EXPECT_EQ(columns("logs"), "job number attempt at text checksum");
-  EXPECT_EQ(columns("unique_keys"), "queue key job expires_at");
+  EXPECT_EQ(columns("unique_keys"), "queue key job expires_at checksum");
   EXPECT_EQ(columns("leases"),
             "job queue key worker until began lasts progress progress_text cancelled job_key "
             "checksum");
-  EXPECT_EQ(columns("meta"), "name value");
+  EXPECT_EQ(columns("meta"), "name value checksum");
   EXPECT_EQ(file.text("SELECT group_concat(name, ' ') FROM (SELECT name FROM sqlite_schema WHERE "
                       "type = 'index' AND sql IS NOT NULL ORDER BY name)"),
             "batches_due edges_job jobs_batch jobs_by_state jobs_due jobs_line jobs_placed "
