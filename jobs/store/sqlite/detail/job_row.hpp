@@ -74,7 +74,7 @@ bool read_row(const statement& from, int first, job& j);
 result<job> read_job(const statement& from, queue_names& names, soundness& as);
 // What is reported of a row of soundness::none; completes "job 17 ".
 inline constexpr const char* unsound_row =
-    "is damaged: its row does not match its checksum. It is never leased, and counts in its old "
-    "state until it is deleted";
+    "is damaged: its row is not as it was written. It is never leased, and counts in its old state "
+    "until it is deleted";
 
 }  // namespace sluice::jobs::detail

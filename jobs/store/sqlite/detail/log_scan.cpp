@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -108,6 +109,7 @@ std::optional<log_damage> scan(const log_source& log, const std::vector<unsigned
   std::vector<unsigned char> salts;
   if (has_head) salts.assign(head.begin() + at_log_salts, head.begin() + at_log_checksum);
   log_damage found;
+  std::uint64_t in_a_row = 0;
   bool is_damaged = !has_head;
   bool is_cut = false;  // a frame of the log is not valid
   for (std::uint64_t n = 0; log(frame, log_head_bytes + n * frame.size()); ++n) {
@@ -126,9 +128,13 @@ std::optional<log_damage> scan(const log_source& log, const std::vector<unsigned
       is_damaged = true;
       found.frame = n + 1;
     } else if (is_damaged && is_valid) {
+      const std::uint64_t ended = big_number_at(all, at_frame_commit) != 0 ? 1 : 0;
       ++found.frames_behind;
-      found.commits_behind += big_number_at(all, at_frame_commit) != 0 ? 1U : 0U;
+      found.commits_behind += ended;
+      in_a_row += ended;
+      found.commits_in_a_row = std::max(found.commits_in_a_row, in_a_row);
     }
+    if (!is_valid) in_a_row = 0;
   }
   if (found.commits_behind == 0 && !is_cut) return std::nullopt;
   return found;

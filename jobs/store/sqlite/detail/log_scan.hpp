@@ -20,13 +20,15 @@
 namespace sluice::jobs::detail {
 
 struct log_damage {
-  std::uint64_t frame = 0;           // the first that is not valid, from 1; zero: the log's head
-  std::uint64_t frames_behind = 0;   // that are valid
-  std::uint64_t commits_behind = 0;  // ends of transactions among them
+  std::uint64_t frame = 0;             // the first that is not valid, from 1; zero: the log's head
+  std::uint64_t frames_behind = 0;     // that are valid
+  std::uint64_t commits_behind = 0;    // ends of transactions among them
+  std::uint64_t commits_in_a_row = 0;  // the most of them without a frame between that is not valid
 
   // Whether an acknowledged commit is lost. The first commit behind the damaged frame may be that
-  // frame's own; a second one began only after the sync of the first (sync mode full).
-  bool is_certain() const noexcept { return commits_behind > 1; }
+  // frame's own, or one that was refused because its sync failed. A second one in a row began only
+  // after the first was acknowledged (sync mode full).
+  bool is_certain() const noexcept { return commits_in_a_row > 1; }
   // A sentence without its period and the name of the file.
   std::string describe() const;
 

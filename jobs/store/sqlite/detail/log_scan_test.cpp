@@ -83,6 +83,16 @@ TEST_F(log_scan_test, TwoCommitsBehindADamagedFrameAreACertainLoss) {
   EXPECT_TRUE(found->is_certain());
 }
 
+// What a commit that was refused leaves behind the shorter one that took its place.
+TEST_F(log_scan_test, CommitsThatDoNotFollowOneAnotherAreNoCertainLoss) {
+  damage(ends[ends.size() - 3] + 1);
+  damage(ends[ends.size() - 2] + 1);
+  const auto found = scan();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->commits_behind, 2U);
+  EXPECT_FALSE(found->is_certain());
+}
+
 TEST_F(log_scan_test, AFrameThatIsWrittenWhileTheLogIsReadIsNotReported) {
   const std::size_t late = ends[1] + 1;
   bool is_written = false;
