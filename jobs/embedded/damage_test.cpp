@@ -62,7 +62,7 @@ class Damage : public ::testing::Test {
     settle();
   }
   void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
-  // Damages the pages that have the rows of a table, and none that is needed to open the file.
+  // Damages the pages with the rows of a table. Pages that an opening reads stay sound.
   void damage_rows_of(const std::string& table) {
     const auto pages = raw_database(path).text(
         "SELECT group_concat(pageno) FROM dbstat WHERE pagetype = 'leaf' AND name = '" + table +

@@ -84,14 +84,14 @@ class gate_rows {
 
   // A job's state; none: there is no such job.
   [[nodiscard]] virtual bool state_of(job_id id, std::optional<job_state>& state) = 0;
-  // The whole job; null: there is none, or its row is damaged.
+  // The whole job; null if it is not there, or its row is damaged.
   [[nodiscard]] virtual bool read_job(job_id id, placed_job& found) = 0;
   // Stores state, due_at, blockers and has_place of a job that is there, and counts the move.
   [[nodiscard]] virtual bool place(const placed_job& changed, job_state from) = 0;
   // Forgets a job, with the edges on which it waits, its unique key and its logs, and counts that.
   [[nodiscard]] virtual bool forget(const placed_job& gone) = 0;
 
-  // `is_damaged`: it is there, and nothing of its row can be relied on.
+  // `is_damaged`: its row does not match its checksum; `found` is empty.
   [[nodiscard]] virtual bool read_batch(job_id id, std::optional<batch_info>& found,
                                         bool& is_damaged) = 0;
   // One that is there, or a new one.
@@ -144,8 +144,8 @@ class gates {
   // After it was written: it had ended in `from`, and has not any more.
   [[nodiscard]] bool revived(const job& as_stored, job_state from);
 
-  // What is left of the lines and the batch of a job that was deleted, and whose row was damaged,
-  // as counted from the rows of the others.
+  // The lines and the batch of a deleted job with a damaged row, counted from the rows of the other
+  // jobs.
   struct remains {
     queue_number queue = 0;
     std::vector<std::pair<line_number, line_counts>> lines{};

@@ -228,7 +228,7 @@ TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
   }
 }
 
-TEST_F(sqlite_damage_test, ADamagedBatchIsNeitherShownNorWrittenAnew) {
+TEST_F(sqlite_damage_test, ADamagedBatchIsNotShownAndNotWritten) {
   auto it = open();
   job j = a_job(11);
   j.spec.batch = 10;
@@ -273,7 +273,7 @@ TEST_F(sqlite_damage_test, ADamagedUniqueKeyIsReportedAndFree) {
   EXPECT_EQ(again[0].holder, 2U);
 }
 
-TEST_F(sqlite_damage_test, ADamagedDependencyReleasesNobody) {
+TEST_F(sqlite_damage_test, ADamagedDependencyReleasesNoJob) {
   auto it = open();
   job waiting = a_job(2);
   waiting.spec.after = {{1, "", after_when::failure}};

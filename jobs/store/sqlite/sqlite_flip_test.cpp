@@ -15,7 +15,7 @@
 namespace sluice::jobs::testing::sqlite_flip_test {
 namespace {
 
-// All that is in a store. Of a job, what it was after each commit; the last is how it is.
+// The contents of a store. Of a job, one version after each commit.
 struct contents_model {
   std::map<job_id, std::vector<job>> jobs;
   std::map<job_id, job> dropped;  // jobs that were dropped: back if that commit is lost
@@ -27,7 +27,7 @@ struct contents_model {
   std::map<job_id, change::lease_record> leases;
 };
 
-// What others are made of: dependencies, keys and batches, in many rows.
+// Dependencies, keys, batches, logs, cron entries and leases, in many rows.
 void fill_relations(store& it, contents_model& all) {
   for (job_id id = 201; id < 261; id += 2) {
     job first = a_job(id);
@@ -101,7 +101,7 @@ struct seen {
   bool is_loud = false;  // an error, a notice, or a job that is shown as damaged
 };
 
-// Compares all that a store gives with what was stored.
+// Compares the contents of a store with the model.
 class comparison {
  public:
   comparison(store& it, const contents_model& stored, seen& how)

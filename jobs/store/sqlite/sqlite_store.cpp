@@ -82,8 +82,8 @@ class sqlite_store final : public store {
 
   // Between construction and everything else: tables, modes, statements.
   void_result begin();
-  // Copies the log into the file and cuts it: what is behind a damaged frame, and was reported, is
-  // not found again after a crash.
+  // Copies the log into the file and truncates it, so that reported damage is not found again after
+  // a crash.
   void drop_log() { copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_TRUNCATE).has_value(); }
 
   result<contents> load() override;
@@ -566,7 +566,8 @@ std::string keep_log(const std::string& log) {
   return failed ? "it could not be copied: " + failed.message() : "a copy is kept as " + copy;
 }
 
-// Called before SQLite drops the frames behind a damaged one. Returns false if there is none.
+// Must precede the opening, which drops the frames behind a damaged one. Returns false if the log
+// is sound.
 bool report_log_damage(const sqlite_options& o) {
   const std::string log = o.path + "-wal";
   const auto damage = detail::find_log_damage(log, o.vfs);

@@ -167,7 +167,7 @@ TEST_F(sqlite_store_test, ErrorsThatAreNotJsonDoNotHideTheJob) {
 }
 
 // Also in a row that has no checksum.
-TEST_F(sqlite_store_test, AJobInAStateOrQueueThatIsNoneIsDamaged) {
+TEST_F(sqlite_store_test, AJobInAnUnknownStateOrQueueIsDamaged) {
   open_with_a_job();
   for (const std::string wrong :
        {"state = 3", "state = 8", "state = 99", "state = -7", "queue = 9"}) {

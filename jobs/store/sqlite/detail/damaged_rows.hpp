@@ -2,13 +2,13 @@
 
 // Forgets jobs whose control columns are damaged.
 //
-// Such a row does not tell in which queue, state, line and batch the job was counted. So what it
-// may have been part of is counted again from the rows of the other jobs: its line and its batch at
-// once, the queues at the end of the transaction.
+// The queue, state, line and batch in such a row may be wrong. So the counts that include the job
+// are made again from the rows of the other jobs: those of its line and its batch at once, those of
+// the queues at the end of the transaction.
 //
 // Inside a transaction of the caller. A function that returns false has failed: the connection says
 // why.
-// Cost: count_jobs reads every job, about a second for a million.
+// Cost: count_jobs reads every job.
 
 #include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"

@@ -66,13 +66,13 @@ class queue_names {
   std::unordered_map<queue_number, std::string> known_;
 };
 
-// Reads all of a job but the name of its queue. Returns false, and leaves job::state, if its state
-// is none.
+// Reads all of a job but the name of its queue. Returns false if its state is not a state, and
+// leaves job::state as it was.
 bool read_row(const statement& from, int first, job& j);
-// The job of the row that `from` stands at; its columns are column_list(). Sets job::is_damaged if
-// it is not sound. `as` is soundness::none also if its state is none, or its queue is not there.
+// Reads the job of the current row of `from`, with the columns column_list(). Sets job::is_damaged
+// if the row is not sound. `as` is soundness::none also for an unknown state or queue.
 result<job> read_job(const statement& from, queue_names& names, soundness& as);
-// What is reported of a row of soundness::none; completes "job 17 ".
+// The report of a row of soundness::none; completes "job 17 ".
 inline constexpr const char* unsound_row =
     "is damaged: its row is not as it was written. It is never leased, and counts in its old state "
     "until it is deleted";

@@ -25,8 +25,8 @@ struct log_damage {
   std::uint64_t commits_behind = 0;    // ends of transactions among them
   std::uint64_t commits_in_a_row = 0;  // the most of them without a frame between that is not valid
 
-  // Whether an acknowledged commit is lost. The first commit behind the damaged frame may be that
-  // frame's own, or one that was refused because its sync failed. A second one in a row began only
+  // Whether an acknowledged commit is lost. The first commit behind the damaged frame may be the
+  // commit of that frame, or a refused one, whose sync failed. The second one in a row began only
   // after the first was acknowledged (sync mode full).
   bool is_certain() const noexcept { return commits_in_a_row > 1; }
   // A sentence without its period and the name of the file.

@@ -83,7 +83,7 @@ TEST_F(log_scan_test, TwoCommitsBehindADamagedFrameAreACertainLoss) {
   EXPECT_TRUE(found->is_certain());
 }
 
-// What a commit that was refused leaves behind the shorter one that took its place.
+// A refused commit leaves such frames behind a shorter commit that took its place.
 TEST_F(log_scan_test, CommitsThatDoNotFollowOneAnotherAreNoCertainLoss) {
   damage(ends[ends.size() - 3] + 1);
   damage(ends[ends.size() - 2] + 1);
