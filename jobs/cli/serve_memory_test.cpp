@@ -56,7 +56,7 @@ struct phase {
   port_of port;
   std::string first;
   std::string again;
-  std::size_t bytes_max;  // that resident memory may grow by
+  std::size_t bytes_max;   // that resident memory may grow by
   bool has_jobs = false;   // the server has large ones; the first is 1, if there is no batch
   bool has_token = false;  // the requests have a token for the queue of these jobs
   bool has_batch = false;  // these jobs are in the batch 1
@@ -160,8 +160,7 @@ std::string scoped_request(std::string_view target, const std::string& body) {
 }
 const std::string scoped_ack = R"({"lease":1,"result":")" + std::string(50 * kb, 'x') + "\"}";
 const std::string scoped_push =
-    R"({"kind":"k","queue":"default","after":[{"on":1}],"args":")" + std::string(50 * kb, 'x') +
-    "\"}";
+    R"({"kind":"k","queue":"default","after":[1],"args":")" + std::string(50 * kb, 'x') + "\"}";
 
 // A ClientHello of this length without its last byte.
 std::string hello_of(std::size_t claimed) {
@@ -209,14 +208,15 @@ std::vector<phase> all_phases() {
        leases, true},
       {"pipelined pushes", port_of::http, "",
        many(push + json + "Content-Length: 12\r\n\r\n{\"kind\":\"k\"}"), large},
-      {"results of NDJSON", port_of::http, push + "Content-Type: application/x-ndjson\r\n" + chunked,
+      {"results of NDJSON", port_of::http,
+       push + "Content-Type: application/x-ndjson\r\n" + chunked,
        "10000\r\n" + many("x\n") + "\r\n", large},
       {"look-ups of acks", port_of::http, "", many(scoped_request("/v1/jobs/1/ack", scoped_ack)),
        large, true, true},
       {"look-ups of pushes", port_of::http, "", many(scoped_request("/v1/jobs", scoped_push)),
        large, true, true},
-      {"graphs", port_of::http, "",
-       many("GET /v1/batches/1/graph HTTP/1.1\r\n" + host + "\r\n"), large, true, false, true},
+      {"graphs", port_of::http, "", many("GET /v1/batches/1/graph HTTP/1.1\r\n" + host + "\r\n"),
+       large, true, false, true},
       {"TLS hello", port_of::tls, hello_of(16'380), "", sessions},
       {"long TLS hello", port_of::tls, hello_of(131'000), "", sessions},
       {"beanstalk line", port_of::beanstalk, "", much, small},
@@ -235,8 +235,8 @@ class ServeMemory : public ::testing::Test {
  protected:
   static void push_large_jobs(std::uint16_t port, const std::string& headers,
                               std::string_view more = {}) {
-    const std::string body = R"({"kind":"k","args":")" + std::string(4 * mb - 2, 'x') + '"' +
-                             std::string(more) + "}";
+    const std::string body =
+        R"({"kind":"k","args":")" + std::string(4 * mb - 2, 'x') + '"' + std::string(more) + "}";
     wire w(port);
     for (int i = 0; i < 12; ++i) {
       w.request("POST", "/v1/jobs", body, headers);
@@ -293,9 +293,9 @@ class ServeMemoryPhase : public ServeMemory, public ::testing::WithParamInterfac
 TEST_P(ServeMemoryPhase, IsBoundedWhileAHundredConnectionsAreHostile) {
   phase p = GetParam();
   const temporary_folder folder;
-  std::vector<std::string> words = {"--client-memory", std::to_string(budget / mb) + "MB",
-                                    "--beanstalk",     ":0",
-                                    "--faktory",       ":0",
+  std::vector<std::string> words = {"--client-memory",     std::to_string(budget / mb) + "MB",
+                                    "--beanstalk",         ":0",
+                                    "--faktory",           ":0",
                                     "--beanstalk-job-max", "4MB"};
   const bool has_tls = p.port == port_of::tls;
   if (has_tls) {

@@ -724,7 +724,8 @@ TEST_F(HttpConnection, EndsTheWaitsOfAClientThatHasGoneBehindWhatIsNotRead) {
       "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}";
   start({.pipelined_max = 2});
-  const std::string events = "GET /v1/events?wait=10m&types=dead HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string events =
+      "GET /v1/events?wait=10m&types=dead HTTP/1.1\r\nHost: localhost\r\n\r\n";
   for (const std::string& behind : {lease, events + events, health + health + health}) {
     wire w = connect();
     w.send(lease + behind);
@@ -737,8 +738,10 @@ TEST_F(HttpConnection, EndsTheWaitsOfAClientThatHasGoneBehindWhatIsNotRead) {
 TEST_F(HttpConnection, GivesNoJobToAClientThatHasGoneBehindWhatIsNotRead) {
   start({.pipelined_max = 1});
   wire w = connect();
-  w.send("POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-         "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}" + std::string(health));
+  w.send(
+      "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}" +
+      std::string(health));
   eventually([&] { return jobs().stats().waiting_leases == 1; }, "a lease that waits");
   w.close();
   const job_id id = push();
@@ -749,8 +752,9 @@ TEST_F(HttpConnection, GivesNoJobToAClientThatHasGoneBehindWhatIsNotRead) {
 TEST_F(HttpConnection, AnswersWhatWasSentBeforeTheEndThatItSaw) {
   start({.pipelined_max = 2});
   wire w = connect();
-  w.send("POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-         "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}");
+  w.send(
+      "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}");
   for (int i = 0; i < 5; ++i) w.send(health);
   eventually([&] { return jobs().stats().waiting_leases == 1; }, "a lease that waits");
   w.half_close();

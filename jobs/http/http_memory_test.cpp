@@ -54,8 +54,8 @@ class HttpMemory : public testing::HttpTest {
   void use_token(role_set roles, std::vector<std::string> queues) {
     token_set all;
     const auto make = [&](role_set may, std::vector<std::string> where) {
-      const auto made = all.create({.name = "t", .roles = may, .queues = std::move(where)},
-                                   real_time().now());
+      const auto made =
+          all.create({.name = "t", .roles = may, .queues = std::move(where)}, real_time().now());
       return "Authorization: Bearer " + made.value().text + "\r\n";
     };
     token_ = make(roles, std::move(queues));
@@ -238,8 +238,8 @@ TEST_F(HttpMemory, CountsWhatAScopedTokenSendsUntilItsJobsAreLookedUp) {
   other.open(false, [](auto) {});
   std::uint64_t checks = 0;
   for (const auto& [target, body, status] :
-       {std::tuple("/v1/jobs", R"({"kind":"k","queue":"mine","after":[{"on":)" + job +
-                                   R"(}],"args":)" + text + "}",
+       {std::tuple("/v1/jobs",
+                   R"({"kind":"k","queue":"mine","after":[)" + job + R"(],"args":)" + text + "}",
                    201),
         std::tuple("/v1/acks",
                    R"({"acks":[{"id":)" + job + R"(,"lease":1,"result":)" + text + "}]}", 200),
@@ -267,8 +267,8 @@ TEST_F(HttpMemory, KeepsTheReservationOfABodyUntilItsJobsAreLookedUp) {
   other.open(false, [](auto) {});
   other.hold({.expected = 100 * mb});
   wire w = connect();
-  const std::string body = R"({"kind":"k","queue":"mine","after":[{"on":1}],"args":")" +
-                           std::string(3 * mb, 'x') + "\"}";
+  const std::string body =
+      R"({"kind":"k","queue":"mine","after":[1],"args":")" + std::string(3 * mb, 'x') + "\"}";
   w.request("POST", "/v1/jobs", body, token_);
   w.request("GET", "/healthz");
   eventually([&] { return memory_->bytes() >= body.size() && answered("/v1/jobs") == 0; });
@@ -294,11 +294,11 @@ TEST_F(HttpMemory, LooksUpTheJobsOfABodyThatExceedsTheBudget) {
   start_with(2 * mb);
   ASSERT_TRUE(jobs().push({.queue = "mine", .kind = "k"}).get());
   for (const std::string_view target : {"/v1/jobs", "/v1/batches"}) {
-    const std::string job = R"({"kind":"k","queue":"mine","after":[{"on":1}],"args":")" +
-                            std::string(3 * mb, 'x') + "\"}";
+    const std::string job =
+        R"({"kind":"k","queue":"mine","after":[1],"args":")" + std::string(3 * mb, 'x') + "\"}";
     const bool is_batch = target == "/v1/batches";
-    EXPECT_EQ(
-        ask("POST", target, is_batch ? R"({"jobs":[)" + job + "]}" : job, token_).status, 201);
+    EXPECT_EQ(ask("POST", target, is_batch ? R"({"jobs":[)" + job + "]}" : job, token_).status,
+              201);
   }
 }
 

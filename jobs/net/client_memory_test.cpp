@@ -219,7 +219,7 @@ TEST(ClientMemory, ClosesTheLargestIdleAndNoMoreThanItMust) {
 
 // A client that reads slowly on purpose is never idle; a worker that waits for a job is.
 TEST(ClientMemory, ClosesTheLargestBusyBeforeThoseWithoutBuffers) {
-  client_memory all(200 * kb);
+  client_memory all(212 * kb);
   std::vector<std::unique_ptr<party>> workers;
   for (int i = 0; i < 20; ++i) workers.push_back(std::make_unique<party>(all));
   party idle(all);

@@ -30,7 +30,8 @@ bool is_allowed(const std::string& bytes, bool is_old = false) {
   hello_guard in_pieces;
   const bool allowed = whole.allows(bytes, is_old);
   bool allowed_in_pieces = true;
-  for (const char& c : bytes) allowed_in_pieces = allowed_in_pieces && in_pieces.allows({&c, 1}, is_old);
+  for (const char& c : bytes)
+    allowed_in_pieces = allowed_in_pieces && in_pieces.allows({&c, 1}, is_old);
   EXPECT_EQ(allowed, allowed_in_pieces);
   return allowed;
 }

@@ -152,16 +152,17 @@ error no_such_job(job_id id);  // as the engine says it
 template <class Then>
 void with_job(call& c, role what, Then then) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
-  when_loaded(c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
-              [&server = c.server, what, who = c.who, then = std::move(then)](
-                  const ticket& to, const result<job>& it) {
-                if (!it) return to.refuse(it.error());
-                if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
-                if (const auto why = server.refusal_of(who, what, {&it->spec.queue, 1})) {
-                  return to.refuse(*why);
-                }
-                then(to);
-              });
+  when_loaded(
+      c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
+      [&server = c.server, what, who = c.who, then = std::move(then)](const ticket& to,
+                                                                      const result<job>& it) {
+        if (!it) return to.refuse(it.error());
+        if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
+        if (const auto why = server.refusal_of(who, what, {&it->spec.queue, 1})) {
+          return to.refuse(*why);
+        }
+        then(to);
+      });
 }
 
 // For those who may see some queues only: calls `then` if they may do this with all jobs of the

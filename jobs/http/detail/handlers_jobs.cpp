@@ -58,10 +58,9 @@ void wait_for_job(engine& jobs, const ticket& asked, const grant& may, job_id id
   when_done(asked, jobs.await_end(id, may.limits(asked, wait)),
             [&jobs, may, id](const ticket& to, const result<job_ptr>& ended) {
               // It has not ended in time, or the server ends before it: then as it is.
-              const bool is_unended =
-                  !ended && (ended.error().code == error_code::timed_out ||
-                             ended.error().code == error_code::stopped ||
-                             ended.error().code == error_code::shutting_down);
+              const bool is_unended = !ended && (ended.error().code == error_code::timed_out ||
+                                                 ended.error().code == error_code::stopped ||
+                                                 ended.error().code == error_code::shutting_down);
               if (!ended && !is_unended) return to.refuse(may.refusal().value_or(ended.error()));
               // All calls that waited for this job are here now. Each answer is as long as the job.
               to.begin_load([&jobs, may, id, it = ended ? *ended : nullptr](const ticket& back) {
@@ -300,14 +299,15 @@ void get_job(call& c) {
     return wait_for_job(jobs, c.to, grant(c.server, c.who, role::read), id, *wait);
   }
   // Its queue is looked up: the token may lose that queue while the call waits.
-  when_loaded(c.to, [&jobs, id] { return jobs.get(id); },
-              [&server = c.server, &jobs, who = c.who, wait = *wait](const ticket& to,
-                                                                     const result<job>& it) {
-                if (!it) return to.refuse(it.error());
-                const std::string& queue = it->spec.queue;
-                if (!who.may(role::read, queue)) return to.refuse(no_such_job(it->id));
-                wait_for_job(jobs, to, grant(server, who, role::read, {queue}), it->id, wait);
-              });
+  when_loaded(
+      c.to, [&jobs, id] { return jobs.get(id); },
+      [&server = c.server, &jobs, who = c.who, wait = *wait](const ticket& to,
+                                                             const result<job>& it) {
+        if (!it) return to.refuse(it.error());
+        const std::string& queue = it->spec.queue;
+        if (!who.may(role::read, queue)) return to.refuse(no_such_job(it->id));
+        wait_for_job(jobs, to, grant(server, who, role::read, {queue}), it->id, wait);
+      });
 }
 
 void list_jobs(call& c) {

@@ -49,14 +49,15 @@ template <class Then>
 void with_lease(call& c, Then then, std::size_t lines = 0) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
   c.to.keep(c.body.size() + lines * sizeof(std::string));
-  when_loaded(c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
-              [&server = c.server, id = c.id, who = c.who, then = std::move(then)](
-                  const ticket& to, const result<job>& it) mutable {
-                if (const auto why = refusal_of(who, id, it)) return to.refuse(*why);
-                if (const auto why = server.refusal_of(who, role::work)) return to.refuse(*why);
-                to.keep(0);
-                then(to);
-              });
+  when_loaded(
+      c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
+      [&server = c.server, id = c.id, who = c.who, then = std::move(then)](
+          const ticket& to, const result<job>& it) mutable {
+        if (const auto why = refusal_of(who, id, it)) return to.refuse(*why);
+        if (const auto why = server.refusal_of(who, role::work)) return to.refuse(*why);
+        to.keep(0);
+        then(to);
+      });
 }
 
 // Many acks of who may work in some queues only: each job is looked up, the others are acked.
@@ -73,11 +74,12 @@ struct acking {
     if (it->refused.size() == it->asked.size()) return finish(to, std::move(it));
     const job_id id = it->asked[it->refused.size()].lease.job;
     engine& jobs = it->jobs;
-    when_loaded(to, [&jobs, id] { return jobs.get(id); },
-                [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
-                  it->refused.push_back(refusal_of(it->who, id, found));
-                  go_on(back, std::move(it));
-                });
+    when_loaded(
+        to, [&jobs, id] { return jobs.get(id); },
+        [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
+          it->refused.push_back(refusal_of(it->who, id, found));
+          go_on(back, std::move(it));
+        });
   }
 
   static void finish(const ticket& to, ptr it) {

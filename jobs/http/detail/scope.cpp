@@ -58,17 +58,18 @@ struct looking_up {
     const job_id id = it->left.back();
     it->left.pop_back();
     engine& jobs = it->jobs;
-    when_loaded(to, [&jobs, id] { return jobs.get(id); },
-                [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
-                  if (!found && found.error().code == error_code::not_found) {
-                    return go_on_with_batch(back, std::move(it), id);
-                  }
-                  if (!found) return back.refuse(found.error());
-                  if (!it->who.may(role::push, found->spec.queue)) {
-                    return back.refuse(no_such_job(id));
-                  }
-                  go_on(back, std::move(it));
-                });
+    when_loaded(
+        to, [&jobs, id] { return jobs.get(id); },
+        [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
+          if (!found && found.error().code == error_code::not_found) {
+            return go_on_with_batch(back, std::move(it), id);
+          }
+          if (!found) return back.refuse(found.error());
+          if (!it->who.may(role::push, found->spec.queue)) {
+            return back.refuse(no_such_job(id));
+          }
+          go_on(back, std::move(it));
+        });
   }
 
   static void go_on_with_batch(const ticket& to, ptr it, job_id id) {
@@ -85,14 +86,12 @@ struct looking_up {
   // The first of them tell whose it is: however long it has become, more may be pushed into it.
   static void go_on_with_jobs_of(const ticket& to, ptr it, job_id batch) {
     engine& jobs = it->jobs;
-    when_loaded(to,
-                [&jobs, batch] {
-                  return jobs.list({.batch = batch, .limit = named_looked_at_max});
-                },
-                [it = std::move(it), batch](const ticket& back, const result<job_page>& page) {
-                  const auto why = refusal_of(it->who, role::push, batch, page);
-                  return why ? back.refuse(*why) : go_on(back, it);
-                });
+    when_loaded(
+        to, [&jobs, batch] { return jobs.list({.batch = batch, .limit = named_looked_at_max}); },
+        [it = std::move(it), batch](const ticket& back, const result<job_page>& page) {
+          const auto why = refusal_of(it->who, role::push, batch, page);
+          return why ? back.refuse(*why) : go_on(back, it);
+        });
   }
 };
 
@@ -101,9 +100,7 @@ struct looking_up {
 void check_batch(call& c, role what, std::function<void(const ticket&)> then) {
   when_loaded(
       c.to,
-      [&jobs = c.jobs, id = c.id] {
-        return jobs.list({.batch = id, .limit = looked_through_max});
-      },
+      [&jobs = c.jobs, id = c.id] { return jobs.list({.batch = id, .limit = looked_through_max}); },
       [&server = c.server, id = c.id, what, who = c.who, then = std::move(then)](
           const ticket& back, const result<job_page>& page) {
         if (const auto why = refusal_of(who, what, id, page)) return back.refuse(*why);
