@@ -288,6 +288,18 @@ TEST_F(HttpMemory, KeepsTheReservationOfABodyUntilItsJobsAreLookedUp) {
   eventually([&] { return memory_->bytes() < mb; }, "its memory to be free");
 }
 
+TEST_F(HttpMemory, EndsTheReservationOfABodyThatIsRefusedAfterTheLookUp) {
+  use_token({role::push}, {"mine"});
+  start_with(64 * mb);
+  ASSERT_TRUE(jobs().push({.queue = "other", .kind = "k"}).get());
+  wire w = connect();
+  w.request("POST", "/v1/jobs",
+            R"({"kind":"k","queue":"mine","after":[1],"args":")" + std::string(3 * mb, 'x') + "\"}",
+            token_);
+  EXPECT_EQ(w.receive().status, 404);
+  eventually([&] { return memory_->bytes() < mb; }, "its memory to be free");
+}
+
 // A body longer than the whole budget must not wait for its own reservation.
 TEST_F(HttpMemory, LooksUpTheJobsOfABodyThatExceedsTheBudget) {
   use_token({role::push}, {"mine"});

@@ -114,6 +114,7 @@ void connection::end_long_answer(slot& s) {
   s.is_loading = false;
   kept_bytes_ -= std::exchange(s.kept_bytes, 0);
   count_memory();
+  if (!parser_) leave_room();
 }
 
 void connection::begin_load(std::uint64_t number, unique_function<void()> then) {
