@@ -29,7 +29,7 @@
 namespace sluice::jobs::net {
 class client_memory;
 class listening_sockets;
-}  // namespace sluice::jobs::net
+}
 
 namespace sluice::jobs::protocol {
 

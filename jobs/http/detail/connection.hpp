@@ -7,7 +7,6 @@
 // waits holds none. An event (bytes, answers, a deadline) ends in `pump`, which writes what can be
 // written, reads what may be read, and says until when something must happen.
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -214,7 +213,7 @@ class connection final : public answerer, public net::peer {
   std::size_t made_bytes_ = 0;    // of answers in slots_
   std::size_t long_answers_ = 0;  // that are being made
   std::size_t kept_bytes_ = 0;    // of all slots
-  std::deque<load> loads_;        // that wait, in order
+  std::vector<load> loads_;       // that wait, in order
   net::unsent_bytes out_;
   std::vector<unsent_leases> unsent_leases_;
   bool waits_writable_ = false;

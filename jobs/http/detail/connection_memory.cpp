@@ -129,7 +129,7 @@ bool connection::begin_next_load() {
   if (loads_.empty()) return false;
   if (at(loads_.front().number).expected_bytes == 0 && !memory_.may_ask()) return false;
   load next = std::move(loads_.front());
-  loads_.pop_front();
+  loads_.erase(loads_.begin());
   at(next.number).is_loading = true;
   count_memory();
   next.begin();
