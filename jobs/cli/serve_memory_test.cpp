@@ -324,7 +324,7 @@ TEST_P(ServeMemoryPhase, IsBoundedWhileAHundredConnectionsAreHostile) {
 INSTANTIATE_TEST_SUITE_P(Phases, ServeMemoryPhase, ::testing::ValuesIn(all_phases()),
                          [](const auto& each) {
                            std::string name(each.param.name);
-                           std::erase(name, ' ');
+                           std::erase_if(name, [](char c) { return c == ' ' || c == '-'; });
                            return name;
                          });
 
