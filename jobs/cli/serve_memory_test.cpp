@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jobs/auth/token_file.hpp"
 #include "jobs/cli/testing/program.hpp"
 #include "jobs/http/testing/certificates.hpp"
 #include "jobs/http/testing/tls_wire.hpp"
@@ -46,7 +48,7 @@ constexpr std::size_t slack = 64 * mb;
 // A connection sends no more than this.
 constexpr std::size_t sent_max = 3 * mb;
 
-enum class port_of : std::uint8_t { http, beanstalk, faktory };
+enum class port_of : std::uint8_t { http, beanstalk, faktory, tls };
 
 // The input of each connection: `first`, then `again` repeatedly.
 struct phase {
@@ -54,8 +56,10 @@ struct phase {
   port_of port;
   std::string first;
   std::string again;
-  std::size_t bytes_max;  // that resident memory may grow by
-  bool has_jobs = false;  // the server has large ones
+  std::size_t bytes_max;   // that resident memory may grow by
+  bool has_jobs = false;   // the server has large ones; the first is 1, if there is no batch
+  bool has_token = false;  // the requests have a token for the queue of these jobs
+  bool has_batch = false;  // these jobs are in the batch 1
 };
 
 // One connection that sends and reads nothing.
@@ -66,7 +70,7 @@ class attacker : public wire {
   // Fills the socket's buffer. Returns false if nothing is left to send or the server has closed.
   bool send_on() {
     if (is_over_) return false;
-    while (sent_ < sent_max) {
+    while (sent_ < sent_max && (sent_ < phase_->first.size() || !phase_->again.empty())) {
       const bool is_first = sent_ < phase_->first.size();
       const std::string_view some =
           is_first ? std::string_view(phase_->first).substr(sent_)
@@ -135,13 +139,46 @@ const std::string hello = "HELLO {\"v\":2}\r\n";
 // A connection holds a head, the 64 KiB of the last read, and as much again while a string grows.
 constexpr std::size_t small = crowd_size * 256 * kb;
 constexpr std::size_t large = budget + slack;
-// Answers to requests that waited are made before they are counted: one for each connection.
-constexpr std::size_t waiting = budget + 2 * slack;
+// A lease has its jobs before its answer is made and counted: here 12 jobs of 4 MiB.
+constexpr std::size_t leases = budget + slack + 12 * 4 * mb;
+// Fixed shares of connections.
+constexpr std::size_t sessions =
+    crowd_size * (net::client_memory::tls_session_bytes + net::client_memory::connection_bytes);
+// Replaced in requests.
+constexpr std::string_view token_here = "Authorization: TOKEN\r\n";
 
 std::string many(const std::string& command) {
   std::string all;
   while (all.size() < 64 * kb) all += command;
   return all;
+}
+
+// A request of a token for some queues.
+std::string scoped_request(std::string_view target, const std::string& body) {
+  return "POST " + std::string(target) + " HTTP/1.1\r\n" + host + json + std::string(token_here) +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+const std::string scoped_ack = R"({"lease":1,"result":")" + std::string(50 * kb, 'x') + "\"}";
+const std::string scoped_push =
+    R"({"kind":"k","queue":"default","after":[1],"args":")" + std::string(50 * kb, 'x') + "\"}";
+
+// A ClientHello of this length without its last byte.
+std::string hello_of(std::size_t claimed) {
+  const auto number = [](std::size_t value, unsigned bytes) {
+    std::string text;
+    while (bytes-- > 0) text += static_cast<char>(value >> (8 * bytes));
+    return text;
+  };
+  constexpr std::size_t record_max = 16'384;
+  std::string message = "\x01" + number(claimed, 3) + std::string(claimed - 1, 'x');
+  std::string records;
+  for (std::size_t at = 0; at < message.size(); at += record_max) {
+    const std::string part = message.substr(at, record_max);
+    // The last record announces the byte that does not come.
+    const std::size_t length = part.size() + (at + record_max < message.size() ? 0 : 1);
+    records += "\x16\x03\x01" + number(length, 2) + part;
+  }
+  return records;
 }
 
 std::vector<phase> all_phases() {
@@ -162,13 +199,26 @@ std::vector<phase> all_phases() {
       {"pipelined requests", port_of::http, "", many("GET /v1/jobs/1 HTTP/1.1\r\n" + host + "\r\n"),
        large, true},
       {"pipelined waits", port_of::http, "",
-       many("GET /v1/jobs/1?wait=1ms HTTP/1.1\r\n" + host + "\r\n"), waiting, true},
+       many("GET /v1/jobs/1?wait=1ms HTTP/1.1\r\n" + host + "\r\n"), large, true},
       {"pipelined lists", port_of::http, "", many("GET /v1/jobs HTTP/1.1\r\n" + host + "\r\n"),
        large, true},
       {"pipelined leases", port_of::http, "",
        many("POST /v1/leases HTTP/1.1\r\n" + host + json +
             "Content-Length: 12\r\n\r\n{\"max\":1000}"),
-       waiting, true},
+       leases, true},
+      {"pipelined pushes", port_of::http, "",
+       many(push + json + "Content-Length: 12\r\n\r\n{\"kind\":\"k\"}"), large},
+      {"results of NDJSON", port_of::http,
+       push + "Content-Type: application/x-ndjson\r\n" + chunked,
+       "10000\r\n" + many("x\n") + "\r\n", large},
+      {"look-ups of acks", port_of::http, "", many(scoped_request("/v1/jobs/1/ack", scoped_ack)),
+       large, true, true},
+      {"look-ups of pushes", port_of::http, "", many(scoped_request("/v1/jobs", scoped_push)),
+       large, true, true},
+      {"graphs", port_of::http, "", many("GET /v1/batches/1/graph HTTP/1.1\r\n" + host + "\r\n"),
+       large, true, false, true},
+      {"TLS hello", port_of::tls, hello_of(16'380), "", sessions},
+      {"long TLS hello", port_of::tls, hello_of(131'000), "", sessions},
       {"beanstalk line", port_of::beanstalk, "", much, small},
       {"beanstalk body", port_of::beanstalk, "put 0 0 10 4000000\r\n", much, large},
       {"beanstalk replies", port_of::beanstalk, "", many("peek 1\r\n"), large, true},
@@ -183,13 +233,41 @@ std::vector<phase> all_phases() {
 
 class ServeMemory : public ::testing::Test {
  protected:
-  static void push_large_jobs(std::uint16_t port) {
-    const std::string body = R"({"kind":"k","args":")" + std::string(4 * mb - 2, 'x') + "\"}";
+  static void push_large_jobs(std::uint16_t port, const std::string& headers,
+                              std::string_view more = {}) {
+    const std::string body =
+        R"({"kind":"k","args":")" + std::string(4 * mb - 2, 'x') + '"' + std::string(more) + "}";
     wire w(port);
     for (int i = 0; i < 12; ++i) {
-      w.request("POST", "/v1/jobs", body);
+      w.request("POST", "/v1/jobs", body, headers);
       ASSERT_EQ(w.receive().status, 201);
     }
+  }
+  // An open batch with the id 1.
+  static void push_batch(std::uint16_t port) {
+    wire w(port);
+    w.request("POST", "/v1/batches", R"({"open":true})");
+    ASSERT_EQ(w.receive().status, 201);
+  }
+  // Returns the header of a token for the queue "default".
+  static std::string make_token(const std::string& data) {
+    std::filesystem::create_directory(data);
+    const auto made = change_tokens(token_file_in(data), [](token_set& all) {
+      return all.create(
+          {.name = "t", .roles = {role::push, role::work, role::read}, .queues = {"default"}},
+          real_time().now());
+    });
+    return "Authorization: Bearer " + made.value().text + "\r\n";
+  }
+  static void replace_all(std::string& text, std::string_view from, const std::string& to) {
+    for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+  }
+  static void expect_alive_securely(std::uint16_t port) {
+    tls_wire w(port);
+    w.request("GET", "/healthz");
+    EXPECT_EQ(w.receive().status, 200);
   }
   static void expect_alive(std::uint16_t port) {
     wire w(port);
@@ -199,9 +277,9 @@ class ServeMemory : public ::testing::Test {
   static void expect_grown(std::string_view name, std::size_t before, std::size_t most,
                            std::size_t bytes_max) {
     const std::size_t grown = most > before ? most - before : 0;
-    std::printf("%-20.*s %6.1f MiB, then at most %6.1f MiB: grown by %6.1f of %6.1f MiB\n",
-                static_cast<int>(name.size()), name.data(), static_cast<double>(before) / mb,
-                static_cast<double>(most) / mb, static_cast<double>(grown) / mb,
+    std::printf("phase %-20.*s peak RSS %6.1f MiB: %6.1f before, grown by %6.1f, bound %6.1f\n",
+                static_cast<int>(name.size()), name.data(), static_cast<double>(most) / mb,
+                static_cast<double>(before) / mb, static_cast<double>(grown) / mb,
                 static_cast<double>(bytes_max) / mb);
     // A sanitizer keeps freed memory.
     if constexpr (!is_sanitized) {
@@ -213,30 +291,40 @@ class ServeMemory : public ::testing::Test {
 class ServeMemoryPhase : public ServeMemory, public ::testing::WithParamInterface<phase> {};
 
 TEST_P(ServeMemoryPhase, IsBoundedWhileAHundredConnectionsAreHostile) {
-  const phase& p = GetParam();
+  phase p = GetParam();
   const temporary_folder folder;
-  server_program server(folder,
-                        {"--client-memory", std::to_string(budget / mb) + "MB", "--beanstalk", ":0",
-                         "--beanstalk-job-max", "4MB", "--faktory", ":0"});
+  std::vector<std::string> words = {"--client-memory",     std::to_string(budget / mb) + "MB",
+                                    "--beanstalk",         ":0",
+                                    "--faktory",           ":0",
+                                    "--beanstalk-job-max", "4MB"};
+  const bool has_tls = p.port == port_of::tls;
+  if (has_tls) {
+    const auto files = make_certificate(folder, "server");
+    words.insert(words.end(), {"--tls-cert", files.certificate, "--tls-key", files.key});
+  }
+  const std::string header = p.has_token ? make_token(folder.file("data")) : "";
+  replace_all(p.again, token_here, header);
+  server_program server(folder, words);
   const std::uint16_t http = http_port(server);
-  if (p.has_jobs) push_large_jobs(http);
+  if (p.has_batch) push_batch(http);
+  if (p.has_jobs) push_large_jobs(http, header, p.has_batch ? ",\"batch\":1" : "");
   const pid_t pid = server.itself().pid();
   const std::size_t before = begin_to_measure(pid);
-  const std::uint16_t port = p.port == port_of::http        ? http
-                             : p.port == port_of::beanstalk ? server.port_for("beanstalk")
-                                                            : server.port_for("faktory");
+  const std::uint16_t port = p.port == port_of::beanstalk ? server.port_for("beanstalk")
+                             : p.port == port_of::faktory ? server.port_for("faktory")
+                                                          : http;
   std::vector<attacker> crowd;
   crowd.reserve(crowd_size);
   for (std::size_t i = 0; i < crowd_size; ++i) crowd.emplace_back(port, p);
   flood(crowd);
-  expect_alive(http);
+  has_tls ? expect_alive_securely(http) : expect_alive(http);
   expect_grown(p.name, before, memory_of(pid, "VmHWM"), p.bytes_max);
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, ServeMemoryPhase, ::testing::ValuesIn(all_phases()),
                          [](const auto& each) {
                            std::string name(each.param.name);
-                           std::erase(name, ' ');
+                           std::erase_if(name, [](char c) { return c == ' ' || c == '-'; });
                            return name;
                          });
 

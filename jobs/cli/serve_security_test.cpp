@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -106,6 +108,28 @@ TEST_F(ServeSecurity, SeesByItselfThatATokenWasMadeOrRevokedAndWritesItDown) {
                             [&](token_set& all) { return all.revoke(first.what.id); }));
   wait_for(server, "act=\"revoke token " + first.what.id + " (test)\" outcome=ok");
   eventually([&] { return !c.queues(); });
+}
+
+TEST_F(ServeSecurity, EndsALeaseThatWaitsWhenItsTokenIsRevokedByCommand) {
+  const auto worker = make_token({role::work});
+  const auto reader = make_token({role::read});
+  server_program server(folder_);
+  client c = client::open({.url = server.url(), .token = reader.text}).value();
+  wire w(port_of(server));
+  w.request("POST", "/v1/leases", R"({"wait":"10m"})",
+            "Authorization: Bearer " + worker.text + "\r\n");
+  eventually([&] { return c.stats()->waiting_leases == 1; });
+  const ended revoked =
+      run_sluice({"token", "revoke", worker.what.id, "--data", folder_.file("data")});
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  const auto from = std::chrono::steady_clock::now();
+  const auto got = w.receive();
+  const auto took = std::chrono::steady_clock::now() - from;
+  EXPECT_EQ(got.status, 401) << got.body;
+  EXPECT_NE(got.body.find(worker.what.id), std::string::npos) << got.body;
+  std::printf("401 after %.3f s\n", std::chrono::duration<double>(took).count());
+  EXPECT_LT(took, std::chrono::seconds(30));  // 2 s on an idle machine
+  EXPECT_EQ(c.stats()->waiting_leases, 0U);
 }
 
 TEST_F(ServeSecurity, DoesNotStartOnTokensThatOthersCanRead) {

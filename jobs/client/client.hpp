@@ -11,8 +11,10 @@
 //
 // Guarantees: any thread may call anything. An error that the server gives is the engine's, code
 // and message; what could not be sent, or was answered by nonsense, is `unavailable`, and its
-// message has the URL and the cause. The limits end a call at once, also one that waits for long:
-// it says timed_out or stopped, and its connection is closed, so that the server hears of it. If
+// message has the URL and the cause. The limits end a call at once with timed_out or stopped, and
+// close its connection, so that the server ends the call, too. A call that waits at the server
+// (lease, wait, push, events) asks it to wait until the deadline, and waits for that reply up to
+// 250 ms longer: an event that is due before the deadline wins over it (docs/concepts/time.md). If
 // the request was on its way, whether it was done is then not known; the message says so. Nothing
 // is sent twice on its own account, but for one case: a kept connection turns out to have been
 // closed by the server meanwhile, and the call only reads, or nothing of it was sent. Calls that

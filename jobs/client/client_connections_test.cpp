@@ -194,7 +194,9 @@ TEST_F(ClientWaits, EndsAtTheDeadlineAndClosesTheConnection) {
   const auto asked = json::read<json::lease_call>(server_.requests().at(0).body).value();
   EXPECT_EQ(asked.wait, 30s);
   eventually([&] { return clock.pending() == 1; });
-  clock.advance(1h);
+  clock.advance(1h);  // the server's reply may still come
+  EXPECT_FALSE(call.is_ready());
+  clock.advance(250ms);
   const auto ended = call.get();
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, error_code::timed_out);
@@ -301,17 +303,36 @@ TEST_F(ClientSteps, AsksForALeaseAnewUntilAJobComes) {
   EXPECT_EQ(waits(), (std::vector<milliseconds>{20ms, 20ms, 20ms}));
 }
 
-TEST_F(ClientSteps, HasTheServerAnswerBeforeItsOwnDeadline) {
+TEST_F(ClientSteps, AsksTheServerToWaitUntilTheDeadline) {
   const scripted_server server([](const received&) { return answer(204, ""); });
   auto c = open(server);
   manual_clock clock;
-  for (const auto& [left, asked] : {std::pair(10s, 9750ms), std::pair(1s, 900ms)}) {
+  for (const std::chrono::nanoseconds left : {10'000'000'000ns, 1'000'000'000ns, 999'000'001ns}) {
     const auto none = c.lease({}, deadline::after(left, clock));
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().code, error_code::timed_out);
     EXPECT_EQ(none.error().message, "there was no job to lease");
-    EXPECT_EQ(json::read<json::lease_call>(server.requests().back().body)->wait, asked);
+    EXPECT_EQ(json::read<json::lease_call>(server.requests().back().body)->wait,
+              std::chrono::ceil<milliseconds>(left));
   }
+}
+
+// A job that is due before the deadline wins over it, although its reply comes after the deadline.
+TEST_F(ClientSteps, TakesAReplyThatComesAtTheDeadline) {
+  manual_clock clock;
+  const scripted_server server([&](const received& r) -> reply_bytes {
+    const auto call = json::read<json::lease_call>(r.body).value();
+    clock.advance(call.wait);
+    const bool has_job = r.number == 1;
+    if (!has_job) return answer(204, "");
+    return answer(200, R"({"jobs":[{"id":1,"queue":"q","kind":"k","args":1,"state":"running",)"
+                       R"("lease":2,"attempt":1,"leased_until":"2026-01-01T00:00:00.000Z"}]})");
+  });
+  auto c = open(server);
+  const auto leased = c.lease({}, deadline::after(2s, clock));
+  ASSERT_TRUE(leased) << leased.error().message;
+  EXPECT_EQ(leased->size(), 1U);
+  EXPECT_EQ(c.lease({}, deadline::after(2s, clock)).error().message, "there was no job to lease");
   EXPECT_EQ(server.connections(), 1);  // it was kept
 }
 

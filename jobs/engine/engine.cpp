@@ -197,6 +197,13 @@ future<result<job>> engine::wait(job_id id, wait_limits limits) {
   });
 }
 
+future<result<job_ptr>> engine::await_end(job_id id, wait_limits limits) {
+  return impl_->ask_store<result<job_ptr>>(
+      [it = impl_.get(), id, limits](promise<result<job_ptr>> to) {
+        it->wait(id, std::move(to), limits);
+      });
+}
+
 future<result<job_page>> engine::list(list_request what) {
   return impl_->read_list(std::move(what));
 }

@@ -139,6 +139,9 @@ class engine {
   // Anybody.
   future<result<job>> get(job_id id);
   future<result<job>> wait(job_id id, wait_limits limits = {});  // until it has ended
+  // The same without a copy for each caller: all that wait for one job share it. Null: it had ended
+  // before; `get` it.
+  future<result<job_ptr>> await_end(job_id id, wait_limits limits = {});
   future<result<job_page>> list(list_request what);
   // A running job is cancelled at once; its worker learns it from the next extend, and its ack or
   // fail changes nothing any more. Until the lease ends, it counts for the limits of the queue and

@@ -270,6 +270,38 @@ TEST_F(EngineJob, WhoWaitsHearsOfTheEndWithTheResult) {
   EXPECT_EQ(e().wait(id).get()->result, payload{"42"}) << "and afterwards";
 }
 
+TEST_F(EngineJob, CallsOfAwaitEndShareTheJob) {
+  const job_id id = push({.keep_for = 1h});
+  auto first = e().await_end(id);
+  auto second = e().await_end(id);
+  auto copied = e().wait(id);
+  auto late = e().await_end(id, deadline::after(5s, time.timers()));
+  settle();
+  ASSERT_TRUE(ack(take(), payload{"42"}));
+  const auto job = first.get();
+  ASSERT_TRUE(job);
+  EXPECT_EQ(**job, get(id));
+  EXPECT_EQ(*second.get(), *job);
+  EXPECT_EQ(*copied.get(), **job);
+  EXPECT_EQ(*late.get(), *job);
+  EXPECT_EQ(*e().await_end(id).get(), nullptr) << "it had ended before";
+}
+
+TEST_F(EngineJob, AwaitEndEndsWithTheErrorsOfWait) {
+  const job_id id = push();
+  auto late = e().await_end(id, deadline::after(5s, time.timers()));
+  auto cancelled = e().await_end(id);
+  auto removed = e().await_end(id);
+  settle();
+  cancelled.cancel();
+  EXPECT_EQ(code_of(cancelled.get()), error_code::stopped);
+  time.advance(5s);
+  EXPECT_EQ(code_of(late.get()), error_code::timed_out);
+  ASSERT_TRUE(e().remove(id).get());
+  EXPECT_EQ(code_of(removed.get()), error_code::not_found);
+  EXPECT_EQ(code_of(e().await_end(99).get()), error_code::not_found);
+}
+
 TEST_F(EngineJob, WhoWaitsHearsOfTheEndOfAJobThatIsNotKept) {
   const job_id id = push({.keep_for = 0ms});
   auto waits = e().wait(id);

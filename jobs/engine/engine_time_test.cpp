@@ -295,6 +295,23 @@ TEST_F(EngineTime, TheEndOfAJobWinsOverTheDeadlineOfAWaitForIt) {
   EXPECT_EQ(ended->state, job_state::dead);
 }
 
+TEST_F(EngineTime, AnEventWinsOverTheDeadlineOfAWaitForEvents) {
+  const job_id id = push_delayed(2s);
+  const event_request what{.types = {event_type::released}};
+  auto too_short = e().events(what, until(2s - 1ns));
+  auto waits = e().events(what, until(2s));
+  auto waits_longer = e().events(what, until(3s));
+  settle();
+  jump(10s);
+  EXPECT_TRUE(too_short.get()->events.empty());
+  for (auto* const each : {&waits, &waits_longer}) {
+    const auto page = each->get();
+    ASSERT_TRUE(page) << page.error().message;
+    ASSERT_EQ(page->events.size(), 1U);
+    EXPECT_EQ(page->events[0].job, id);
+  }
+}
+
 TEST_F(EngineTime, TheLastLeaseThatEndsWinsOverTheDeadlineOfDrained) {
   job_spec s = tried_once();
   s.lease_for = 1s;

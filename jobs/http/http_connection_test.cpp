@@ -718,6 +718,51 @@ TEST_F(HttpConnection, IsAnsweredBeforeTheServerStops) {
   EXPECT_EQ(server().connections(), 0U);
 }
 
+// The server reads nothing behind a held request, so it does not read the client's end either.
+TEST_F(HttpConnection, EndsTheWaitsOfAClientThatHasGoneBehindWhatIsNotRead) {
+  const std::string lease =
+      "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}";
+  start({.pipelined_max = 2});
+  const std::string events =
+      "GET /v1/events?wait=10m&types=dead HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  for (const std::string& behind : {lease, events + events, health + health + health}) {
+    wire w = connect();
+    w.send(lease + behind);
+    eventually([&] { return jobs().stats().waiting_leases == 1; }, "a lease that waits");
+    w.close();
+    eventually([&] { return jobs().stats().waiting_leases == 0; }, "the end to be seen");
+  }
+}
+
+TEST_F(HttpConnection, GivesNoJobToAClientThatHasGoneBehindWhatIsNotRead) {
+  start({.pipelined_max = 1});
+  wire w = connect();
+  w.send(
+      "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}" +
+      std::string(health));
+  eventually([&] { return jobs().stats().waiting_leases == 1; }, "a lease that waits");
+  w.close();
+  const job_id id = push();
+  eventually([&] { return jobs().get(id).get()->state == job_state::ready; }, "the job to be free");
+  EXPECT_EQ(jobs().get(id).get()->attempts, 0U);
+}
+
+TEST_F(HttpConnection, AnswersWhatWasSentBeforeTheEndThatItSaw) {
+  start({.pipelined_max = 2});
+  wire w = connect();
+  w.send(
+      "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}");
+  for (int i = 0; i < 5; ++i) w.send(health);
+  eventually([&] { return jobs().stats().waiting_leases == 1; }, "a lease that waits");
+  w.half_close();
+  EXPECT_EQ(w.receive().status, 204);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(w.receive().status, 200);
+  EXPECT_TRUE(w.ends());
+}
+
 TEST_F(HttpConnection, IsCutOffWhenTheServerHasWaitedLongEnough) {
   start({}, held_store());
   push();

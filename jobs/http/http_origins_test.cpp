@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "jobs/http/detail/router.hpp"
+#include "jobs/http/testing/certificates.hpp"
 #include "jobs/http/testing/http_fixture.hpp"
+#include "jobs/http/testing/tls_wire.hpp"
 
 namespace sluice::jobs::http_origins_test {
 namespace {
@@ -75,17 +77,16 @@ constexpr auto rows = std::to_array<row>({
      false},
 });
 
+reply request(wire& w, const row& r, std::string_view method, std::string_view target) {
+  w.send(std::string(method) + " " + std::string(target) +
+         " HTTP/1.1\r\nHost: " + std::string(r.host) + "\r\n" + std::string(r.headers) +
+         "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n[]");
+  return w.receive();
+}
+
 class HttpOrigins : public testing::HttpTest {
  protected:
   void SetUp() override { start({.hosts = {"jobs.example", "two.example:8443"}}); }
-
-  static reply request(wire& w, const row& r, std::string_view method, std::string_view target,
-                       std::string_view more = {}) {
-    w.send(std::string(method) + " " + std::string(target) +
-           " HTTP/1.1\r\nHost: " + std::string(r.host) + "\r\n" + std::string(r.headers) +
-           std::string(more) + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n[]");
-    return w.receive();
-  }
 };
 
 TEST_F(HttpOrigins, AreCheckedOnEveryRouteThatChangesSomething) {
@@ -151,6 +152,51 @@ TEST_F(HttpOrigins, ThatAreRefusedAreToldWhatToDo) {
     EXPECT_NE(why.find(part), std::string::npos) << why;
   }
   EXPECT_FALSE(jobs().queue("q"));
+}
+
+// The scheme of an own origin is the one of the listener.
+class HttpOriginsOverTls : public testing::HttpTest {
+ protected:
+  void SetUp() override {
+    files_ = testing::make_certificate(folder_, "server");
+    start({.tls = files_, .hosts = {"jobs.example", "two.example:8443"}});
+    expect_alive_ = false;  // the fixture asks in plain text
+  }
+
+  sluice::testing::temporary_folder folder_;
+  tls_files files_;
+};
+
+constexpr auto tls_rows = std::to_array<row>({
+    {"no Origin", local, "", true},
+    {"same", local, "Origin: https://localhost:7433\r\n", true},
+    {"same address", "127.0.0.1:7433", "Origin: https://127.0.0.1:7433\r\n", true},
+    {"same name, its usual port", proxied, "Origin: https://jobs.example:443\r\n", true},
+    {"same IPv6 address", "[::1]:7433", "Origin: https://[::1]:7433\r\n", true},
+    {"http for https", local, "Origin: http://localhost:7433\r\n", false},
+    {"http for https, usual port", proxied, "Origin: http://jobs.example\r\n", false},
+    {"other port", local, "Origin: https://localhost:7434\r\n", false},
+    {"usual port", local, "Origin: https://localhost\r\n", false},
+    {"usual port of http", proxied, "Origin: https://jobs.example:80\r\n", false},
+    {"IPv4 literal", local, "Origin: https://203.0.113.5:7433\r\n", false},
+    {"null", local, "Origin: null\r\n", false},
+    {"other site", local, "Origin: https://evil.example\r\n", false},
+    {"listed name, behind a proxy", local, "Origin: https://jobs.example\r\n", true},
+    {"listed name and port", local, "Origin: https://two.example:8443\r\n", true},
+    {"listed name, without its port", local, "Origin: https://two.example\r\n", false},
+    {"fetch: same-origin", local, "Sec-Fetch-Site: same-origin\r\n", true},
+    {"fetch: same-site", local, "Sec-Fetch-Site: same-site\r\n", false},
+    {"fetch: cross-site, own Origin", local,
+     "Sec-Fetch-Site: cross-site\r\nOrigin: https://localhost:7433\r\n", false},
+    {"bearer token", local, "Origin: https://evil.example\r\nAuthorization: Bearer x\r\n", true},
+});
+
+TEST_F(HttpOriginsOverTls, AreCheckedOnRequestsThatChangeSomething) {
+  testing::tls_wire w(port());
+  for (const row& each : tls_rows) {
+    const reply got = request(w, each, "POST", "/v1/queues/q/pause");
+    EXPECT_EQ(got.status, each.is_allowed ? 404 : 403) << each.what << ": " << got.body;
+  }
 }
 
 // A page can make a browser send a form without asking; no page of this server does.

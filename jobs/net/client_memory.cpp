@@ -93,7 +93,8 @@ void client_memory::account::end_reservation() {
 void client_memory::account::wait(intrusive_list<account>& line) {
   const std::lock_guard lock(all_.guard_);
   if (!is_open_ || linked()) return;
-  line.push_back(*this);
+  // A reservation holder may go on while the budget is exceeded, the others may not.
+  has_reservation() ? line.push_front(*this) : line.push_back(*this);
   all_.serve();  // the reason may have ended before the lock was taken
 }
 
@@ -135,9 +136,9 @@ void client_memory::update(account& a) {
   bytes_.store(bytes() - before + a.charged_, relaxed);
   if (is_over()) {
     if (a.charged_ > before) look_locked(seam::now());
-    return;
+  } else if (was_over) {
+    looked_at_ = time_point::min();
   }
-  if (was_over) looked_at_ = time_point::min();
   serve();
 }
 
@@ -154,31 +155,38 @@ void client_memory::serve() {
     bytes_.store(bytes() - before + next.charged_, relaxed);
     next.notify_(account::notice::proceed);
   }
-  if (is_over()) return;
-  if (!readers_.empty()) readers_.pop_front().notify_(account::notice::proceed);
-  if (!askers_.empty() && !expects_too_much()) {
+  if (!readers_.empty() && !is_over()) readers_.pop_front().notify_(account::notice::proceed);
+  if (!askers_.empty() && askers_.front().may_ask()) {
     askers_.pop_front().notify_(account::notice::proceed);
   }
 }
 
-// Ignores unused reservations: they are used soon, or lost.
+// Ignores unused reservations: they are used soon, or lost. A reader that is slow on purpose is
+// never idle, and a connection without buffers does not cause the excess: the order of closing is
+// idle with buffers, busy with buffers, busy with a reservation, and last without buffers.
 void client_memory::look_locked(time_point now) {
   if (!is_over()) return;
   const bool is_first = looked_at_ == time_point::min();
   if (!is_first && now < looked_at_ + look_every) return;
   looked_at_ = now;
+  struct candidate {
+    account* who;
+    int rank;  // smaller is closed first
+  };
   std::uint64_t used = 0;
-  std::vector<account*> idle;
+  std::vector<candidate> all;
   for (account* const a : accounts_) {
     const std::uint64_t moved = a->moved_.load(relaxed);
     const bool is_idle = moved - std::exchange(a->moved_before_, moved) < busy_bytes;
     if (a->is_closing_) continue;
     used += a->used();
-    if (is_idle) idle.push_back(a);
+    all.push_back({a, !a->holds_buffers() ? 3 : is_idle ? 0 : a->reserved_ == 0 ? 1 : 2});
   }
   if (is_first) return;  // how much each moves is known the next time
-  std::ranges::sort(idle, std::ranges::greater(), &account::used);
-  for (account* const a : idle) {
+  std::ranges::sort(all, [](const candidate& a, const candidate& b) {
+    return a.rank != b.rank ? a.rank < b.rank : a.who->used() > b.who->used();
+  });
+  for (const auto& [a, rank] : all) {
     if (used <= bytes_max_) return;
     used -= a->used();
     a->is_closing_ = true;

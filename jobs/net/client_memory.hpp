@@ -7,15 +7,16 @@
 // first, and the connection enforces it: it refuses input that is too long, and it stops reading
 // while too many of its replies are unread. While all accounts together exceed the budget, only
 // connections with a reservation are read. If that frees too little within `look_every`, the
-// largest idle connections are closed until the others fit.
+// server closes the largest idle connections that hold buffers; if these do not suffice, the
+// largest busy ones; and last those without buffers. It stops when the others fit.
 //
 // A body or command that outgrows what every connection may hold reserves its maximum before it is
-// read on. So each that has begun can be read to its end, and there is no circular wait.
+// read on. Every body that was started can finish, so reservations cannot deadlock.
 // Reservations are granted in order, up to half of the budget, so that short requests go on beside
 // them; a larger one is granted when there is no other.
 //
-// Threads: an account is used by the thread of its connection, but for its notices. The rest may be
-// called by any thread.
+// Threads: Only the connection's thread uses an account; notices arrive on any thread. Any thread
+// may call the rest.
 // Cost: a change of less than 2 KiB is a comparison; others take a short lock.
 //
 //     client_memory::account mine(budget);
@@ -80,7 +81,7 @@ class client_memory {
     void cancel_reservation();
 
     bool may_read() const noexcept { return has_reservation() || !all_.is_over(); }
-    bool may_ask() const noexcept { return !all_.is_over() && !all_.expects_too_much(); }
+    bool may_ask() const noexcept { return may_read() && !all_.expects_too_much(); }
     // A notice follows once may_read or may_ask is true again. Not beside a reservation that waits.
     void wait_to_read() { wait(all_.readers_); }
     void wait_to_ask() { wait(all_.askers_); }
@@ -95,6 +96,7 @@ class client_memory {
     void end_reservation();
     std::uint64_t charge() const noexcept;
     std::uint64_t used() const noexcept;  // ... without unused reservations
+    bool holds_buffers() const noexcept { return used() > fixed_; }
 
     client_memory& all_;
     std::uint64_t input_blocks_ = 0, output_blocks_ = 0, expected_ = 0;  // as of the last `hold`

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sluice/base/seam.hpp"
 
@@ -212,6 +215,70 @@ TEST(ClientMemory, ClosesTheLargestIdleAndNoMoreThanItMust) {
   large.mine.close();
   medium.mine.close();
   EXPECT_FALSE(all.is_over());
+}
+
+// A client that reads slowly on purpose is never idle; a worker that waits for a job is.
+TEST(ClientMemory, ClosesTheLargestBusyBeforeThoseWithoutBuffers) {
+  client_memory all(212 * kb);
+  std::vector<std::unique_ptr<party>> workers;
+  for (int i = 0; i < 20; ++i) workers.push_back(std::make_unique<party>(all));
+  party idle(all);
+  party uploads(all);
+  party large(all);
+  party small(all);
+  EXPECT_TRUE(uploads.mine.reserve(70 * kb));
+  uploads.mine.hold({.input = 70 * kb});
+  large.mine.hold({.output = 60 * kb});
+  small.mine.hold({.output = 50 * kb});
+  idle.mine.hold({.output = 8 * kb});
+  auto now = seam::now();
+  const auto look = [&] {
+    for (party* const p : {&uploads, &large, &small}) p->mine.moved(client_memory::busy_bytes);
+    now += 2 * client_memory::look_every;
+    all.look(now);
+  };
+  look();
+  look();
+  EXPECT_TRUE(idle.is_to_close) << "idle connections with buffers come first";
+  EXPECT_TRUE(large.is_to_close);
+  EXPECT_FALSE(small.is_to_close || uploads.is_to_close);
+  small.mine.hold({.output = 150 * kb});
+  look();
+  EXPECT_TRUE(small.is_to_close);
+  EXPECT_FALSE(uploads.is_to_close) << "its reservation bounds it";
+  for (const auto& w : workers) EXPECT_FALSE(w->is_to_close);
+  EXPECT_EQ(all.closed(), 3U);
+}
+
+TEST(ClientMemory, ClosesConnectionsWithoutBuffersIfThereIsNothingElse) {
+  client_memory all(100 * kb);
+  std::vector<std::unique_ptr<party>> parties;
+  for (int i = 0; i < 10; ++i) parties.push_back(std::make_unique<party>(all, i % 2 == 0));
+  const auto now = seam::now();
+  all.look(now);
+  all.look(now + 2 * client_memory::look_every);
+  for (std::size_t i = 0; i < parties.size(); ++i) {
+    EXPECT_LE(parties[i]->is_to_close, i % 2 == 0) << "a TLS session counts for more";
+  }
+  EXPECT_EQ(all.closed(), 4U);
+}
+
+TEST(ClientMemory, LetsAReservationThatExceedsItAsk) {
+  client_memory all(100 * kb);
+  party large(all);
+  party other(all);
+  EXPECT_TRUE(large.mine.reserve(500 * kb));
+  EXPECT_FALSE(other.mine.may_ask());
+  EXPECT_TRUE(large.mine.may_ask());
+  other.mine.hold({.expected = 10 * kb});
+  EXPECT_FALSE(large.mine.may_ask());
+  other.mine.wait_to_ask();
+  large.mine.wait_to_ask();
+  other.mine.hold({});
+  EXPECT_TRUE(large.took_notice());
+  EXPECT_FALSE(other.took_notice());
+  large.mine.cancel_reservation();
+  EXPECT_TRUE(other.took_notice());
 }
 
 TEST(ClientMemory, MeasuresIdlenessFromWhenItIsExceeded) {

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct wire_end_calls {
     BIO_clear_retry_flags(b);
     const auto n = ::recv(of(b).socket, into, static_cast<std::size_t>(size), 0);
     if (n == 0) of(b).ended = true;
+    if (n > 0 && !of(b).allows({into, static_cast<std::size_t>(n)})) return -1;
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(b);
     return static_cast<int>(n);
   }
@@ -68,6 +70,7 @@ stream::stream(socket_type socket, std::shared_ptr<const tls_context> tls)
   ssl_.reset(SSL_new(tls->get()));  // which keeps the context
   BIO* const bio = BIO_new(wire_end_calls::method());
   check(ssl_ != nullptr && bio != nullptr, "sluice::jobs::net::stream", "memory");
+  wire_.ssl = ssl_.get();
   BIO_set_data(bio, &wire_);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
@@ -86,7 +89,10 @@ stream::step stream::handshake() {
   }
   ERR_clear_error();
   const int done = SSL_do_handshake(ssl_.get());
-  if (done == 1) return step::done;
+  if (done == 1) {
+    wire_.guard.end();
+    return step::done;
+  }
   switch (SSL_get_error(ssl_.get(), done)) {
     case SSL_ERROR_WANT_READ:
       return step::wants_read;
@@ -143,6 +149,11 @@ std::size_t stream::write_tls(const char* from, std::size_t size, error_code& ec
            ? error_code(asio_error::would_block)
            : error_code(asio_error::connection_reset);
   return 0;
+}
+
+bool stream::has_ended() const noexcept {
+  pollfd end{wire_.socket, POLLRDHUP, 0};
+  return ::poll(&end, 1, 0) == 1;
 }
 
 void stream::notice_loss() {

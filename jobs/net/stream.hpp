@@ -11,7 +11,9 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "jobs/net/hello_guard.hpp"
 #include "jobs/net/tls_context.hpp"
 
 namespace sluice::jobs::net {
@@ -49,6 +51,9 @@ class stream {
   // The last read has to wait until the socket can be written to.
   bool read_wants_write() const noexcept { return read_wants_write_; }
 
+  // The client has sent its last byte, also if there are bytes before it to read. A system call.
+  bool has_ended() const noexcept;
+
   // Finds out within about a minute that the other machine is gone, although nothing is sent.
   void notice_loss();
 
@@ -67,6 +72,12 @@ class stream {
   struct wire_end {
     int socket = -1;
     bool ended = false;
+    SSL* ssl = nullptr;
+    hello_guard guard{};
+
+    bool allows(std::string_view bytes) noexcept {
+      return guard.allows(bytes, SSL_version(ssl) == TLS1_2_VERSION);
+    }
   };
   friend struct wire_end_calls;
 

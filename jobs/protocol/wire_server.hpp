@@ -62,8 +62,8 @@ struct wire_server_options {
   milliseconds idle_time{0};          // without a byte and with no reply open; zero: any time
   milliseconds greeting_time{2000};   // for TLS; and for a session that says so (client::wake_at)
   milliseconds command_time{60'000};  // from the first byte of a command to its last
-  // The least rate, after the first second, of a connection that has reserved memory for a long
-  // command while others wait for memory.
+  // Minimum bytes per second after the first second, for a connection with a reservation while
+  // others wait.
   std::size_t command_rate = std::size_t{256} << 10;
   milliseconds send_time{60'000};  // for what is unsent to move at all
 };

@@ -121,6 +121,8 @@ class client::impl {
   }
 
  private:
+  static constexpr milliseconds reply_margin{250};
+
   template <class T, class Make, class Read>
   struct steps {
     steps(wait_limits l, Make m, Read r)
@@ -147,15 +149,24 @@ class client::impl {
     return none && !all.empty() ? &all.front().error() : nullptr;
   }
 
-  // What the server is asked to wait. It should answer before the caller's own deadline: else the
-  // connection would be lost, and with it what may have been leased.
+  // How long the server is asked to wait: up to the caller's deadline, so that an event that is due
+  // before it wins over it.
   milliseconds step_of(const wait_limits& limits) const {
     if (limits.deadline.is_never()) return options_.wait_step;
     clock* const on = limits.deadline.on();
     const auto left = limits.deadline.when() - (on != nullptr ? on->now() : seam::now());
-    const auto whole = std::chrono::duration_cast<milliseconds>(left);
-    const milliseconds spare = std::min(milliseconds(250), whole / 10);
-    return std::clamp(whole - spare, milliseconds(0), options_.wait_step);
+    return std::clamp(std::chrono::ceil<milliseconds>(left), milliseconds(0), options_.wait_step);
+  }
+  // The server's reply arrives after the deadline. Ending the call at the deadline would lose the
+  // connection, and with it jobs that are leased already.
+  static wait_limits with_margin(wait_limits limits) {
+    const deadline& end = limits.deadline;
+    if (end.is_never() || end.passed()) return limits;
+    const time_point later = time_point::max() - end.when() > reply_margin
+                                 ? end.when() + reply_margin
+                                 : time_point::max();
+    limits.deadline = end.on() != nullptr ? deadline::at(later, *end.on()) : deadline::at(later);
+    return limits;
   }
 
   template <class Steps>
@@ -164,7 +175,7 @@ class client::impl {
     detail::http_request what = it->make(waits);
     what.waits = waits;
     const time_point sent = seam::now();
-    auto limits = it->limits;
+    auto limits = with_margin(it->limits);
     auto cancelled = it->cancelled;
     transport_.send(
         std::move(what), std::move(limits), std::move(cancelled),
@@ -173,7 +184,7 @@ class client::impl {
           auto got = it->read(std::move(a));
           // A server that says so at once, again and again, is not asked in a loop.
           const bool waited = seam::now() - sent >= waits / 2;
-          // A shorter step was the last before the caller's deadline.
+          // A shorter step was the last one.
           if (from_server && is_step_over(error_in(got)) && waited && waits == options_.wait_step) {
             return take_step(it);
           }

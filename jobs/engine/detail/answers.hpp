@@ -58,9 +58,10 @@ class answers {
   std::tuple<list<result<std::vector<leased_job>>>, list<result<leased_job>>,
              list<result<push_receipt>>, list<std::vector<result<push_receipt>>>, list<void_result>,
              list<std::vector<void_result>>, list<result<fail_receipt>>, list<result<job>>,
-             list<result<job_page>>, list<result<queue_info>>, list<result<std::uint64_t>>,
-             list<result<batch_receipt>>, list<result<batch_info>>, list<result<cron_info>>,
-             list<result<event_page>>, list<result<kicked_jobs>>, list<status>>
+             list<result<job_ptr>>, list<result<job_page>>, list<result<queue_info>>,
+             list<result<std::uint64_t>>, list<result<batch_receipt>>, list<result<batch_info>>,
+             list<result<cron_info>>, list<result<event_page>>, list<result<kicked_jobs>>,
+             list<status>>
       all_;
   std::vector<std::unique_ptr<waiting>> ended_;
 };

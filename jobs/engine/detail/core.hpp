@@ -26,6 +26,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "jobs/engine/detail/answers.hpp"
@@ -84,7 +85,8 @@ class core {
   // any thread, with or without the engine's lock. What it notes is later told to `stop_wait`.
   std::function<void(std::uint64_t)> on_stop;
   void stop_wait(std::uint64_t number, answers& out);
-  void await_end(job_id id, promise<result<job>> to, const wait_limits& limits, answers& out);
+  using end_reply = std::variant<promise<result<job>>, promise<result<job_ptr>>>;
+  void await_end(job_id id, end_reply to, const wait_limits& limits, answers& out);
   void await_drained(promise<status> to, const wait_limits& limits, answers& out);
 
   // Events.

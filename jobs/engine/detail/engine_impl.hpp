@@ -115,7 +115,8 @@ class engine::impl {
   void kill(job_id id, failure why, promise<result<job>> to);
   void retry(job_id id, promise<result<job>> to);
   void remove(job_id id, promise<void_result> to);
-  void wait(job_id id, promise<result<job>> to, wait_limits limits);
+  template <class T>  // job, or job_ptr
+  void wait(job_id id, promise<result<T>> to, wait_limits limits);
   void reload(const job_ptr& trimmed, detail::ack_reply to);
   void lease_job(job_id id, lease_request what, promise<result<leased_job>> to);
   void peek(std::string name, job_state state, promise<result<job>> to);

@@ -363,16 +363,23 @@ void engine::impl::remove(job_id id, promise<void_result> to) {
       });
 }
 
-void engine::impl::wait(job_id id, promise<result<job>> to, wait_limits limits) {
+template <class T>
+void engine::impl::wait(job_id id, promise<result<T>> to, wait_limits limits) {
   with_job(id, std::move(to),
            [this, limits = std::move(limits)](job& j, detail::lease_state*,
-                                              promise<result<job>> answer, detail::answers& out) {
-             if (jobs::has_ended(j.state)) {
-               return out.add(std::move(answer), result<job>(std::move(j)));
+                                              promise<result<T>> answer, detail::answers& out) {
+             if (!jobs::has_ended(j.state)) {
+               return core_.await_end(j.id, std::move(answer), limits, out);
              }
-             core_.await_end(j.id, std::move(answer), limits, out);
+             if constexpr (std::is_same_v<T, job>) {
+               out.add(std::move(answer), result<T>(std::move(j)));
+             } else {
+               out.add(std::move(answer), result<T>(nullptr));
+             }
            });
 }
+template void engine::impl::wait(job_id id, promise<result<job>> to, wait_limits limits);
+template void engine::impl::wait(job_id id, promise<result<job_ptr>> to, wait_limits limits);
 
 // A job that was given back, and whose args were not kept in memory. For its worker that is done,
 // whatever becomes of it here.

@@ -16,6 +16,8 @@ constexpr std::string_view status_100 = "HTTP/1.1 100 Continue\r\n\r\n";
 // An answer that was once this large does not keep its memory.
 constexpr std::size_t answer_bytes_kept = std::size_t{1} << 10;
 constexpr std::size_t input_bytes_kept = std::size_t{4} << 10;
+// While nothing is read, the end of a client whose calls wait is looked for this often.
+constexpr auto end_looked_for_every = std::chrono::milliseconds(1000);
 // A body that is not wanted and no longer than this is read, so that the connection goes on.
 constexpr std::size_t unwanted_bytes_max = std::size_t{64} << 10;
 
@@ -108,6 +110,7 @@ void connection::pump() {
     moved = flush();
     if (closed_ || lingers_) break;
     moved = end_held_request() || moved;
+    moved = begin_next_load() || moved;
     if (!wants_to_read()) break;
     const std::size_t used = rest_.empty() ? 0 : consume_rest();
     moved = moved || used > 0;
@@ -134,7 +137,7 @@ void connection::pump() {
 
 bool connection::wants_to_read() const noexcept {
   const http_server_options& o = loop_.server().options;
-  if (closed_ || saw_end_ || is_held_ || reads_no_more()) return false;
+  if (closed_ || saw_end_ || is_held_ || keeps_much() || reads_no_more()) return false;
   if (room_ == room::waits || (stream_ != nullptr && !stream_->is_hungry())) return false;
   // The request that is being read has its slot already, from when its head was seen until it was
   // answered, which may be before its body is over.
@@ -510,6 +513,8 @@ std::uint64_t connection::open_slot() {
   clear_keeping_little(s.bytes);
   s.is_ready = s.is_last = s.without_body = s.is_full = s.is_long = false;
   s.expected_bytes = 0;
+  s.is_loading = false;
+  s.kept_bytes = 0;
   s.parts.reset();
   s.to = nullptr;
   s.leases.clear();
@@ -656,6 +661,7 @@ void connection::set_deadline() {
     if (loop_.server().memory->is_over()) {
       when = std::min(when, seam::now() + net::client_memory::look_every);
     }
+    if (must_watch_for_the_end()) when = std::min(when, seam::now() + end_looked_for_every);
     when = std::min(when, input_deadline());
   }
   deadline_ = when;
@@ -664,6 +670,8 @@ void connection::set_deadline() {
 
 void connection::on_deadline() {
   loop_.server().memory->look(seam::now());
+  // Only the waits end: requests that were sent before the end are still read and answered.
+  if (must_watch_for_the_end() && client_.has_ended()) gone_.request_stop();
   set_deadline();  // others may have ceased to want what this one has
   if (deadline_ > seam::now()) return;
   const bool too_slow_to_read = unsent();
@@ -741,6 +749,7 @@ void connection::close() {
   unsent_leases_.clear();
   leave_room();
   memory_.close();
+  std::exchange(loads_, {}).clear();
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->abandon();
   client_.close();
   deadline_ = time_point::max();

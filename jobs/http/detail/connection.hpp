@@ -46,12 +46,17 @@ class connection final : public answerer, public net::peer {
                    std::shared_ptr<part_source> source) override;
   bool put_part(std::uint64_t number, std::string_view bytes) override;
   void end_parts(std::uint64_t number) override;
+  void keep(std::uint64_t number, std::size_t bytes) override;
+  void begin_load(std::uint64_t number, unique_function<void()> then) override;
+  void end_load(std::uint64_t number) override;
   void resume() override;
   executor& home() noexcept override { return loop_; }
   void call_begins() noexcept override { loop_.call_begins(); }
   void call_ended() noexcept override { loop_.call_ended(); }
   std::stop_token gone() override { return gone_.get_token(); }
-  bool is_gone() const noexcept override { return closed_ || saw_end_; }
+  bool is_gone() const noexcept override {
+    return closed_ || saw_end_ || (!is_reading() && client_.has_ended());
+  }
   std::string& scratch() noexcept override { return loop_.scratch(); }
 
  private:
@@ -69,11 +74,18 @@ class connection final : public answerer, public net::peer {
     const route* to = nullptr;
     std::vector<lease_ref> leases;
     std::uint64_t expected_bytes = 0;  // ... the size assumed for it until then
+    bool is_loading = false;           // between begin_load and end_load
+    std::size_t kept_bytes = 0;        // of the request, by its handler
     time_point held_until{};           // the answer is not sent before
     // Of a request that is audited; else empty.
     std::string who;
     std::string from;
     std::string act;
+  };
+  // A handler that waits in begin_load.
+  struct load {
+    std::uint64_t number;
+    unique_function<void()> begin;
   };
   // Jobs of an answer that was not written to its end yet.
   struct unsent_leases {
@@ -94,6 +106,12 @@ class connection final : public answerer, public net::peer {
   // Nothing more is read, but those whose answers are to come may go away.
   bool listens_for_the_end() const noexcept {
     return !closed_ && !saw_end_ && reads_no_more() && slots_open() > 0;
+  }
+  bool is_reading() const noexcept { return waits_readable_ || reads_soon_; }
+  // Calls are under way, and the end of the client would not be read.
+  bool must_watch_for_the_end() const noexcept {
+    return !closed_ && !saw_end_ && !shaking_ && !lingers_ && !is_reading() && slots_open() > 0 &&
+           !gone_.stop_requested();
   }
   void forget_what_is_read();
   void wait_readable();
@@ -128,6 +146,9 @@ class connection final : public answerer, public net::peer {
   bool end_held_request();
   void begin_long_answer(const route& to, const request_head& head);
   void end_long_answer(slot& s);
+  bool begin_next_load();
+  // The handlers keep so much that no further request is read.
+  bool keeps_much() const noexcept;
   bool must_drop_answer(const slot& s, const response& r) const noexcept;
   // For a long body.
   void ask_for_room();
@@ -191,6 +212,8 @@ class connection final : public answerer, public net::peer {
   std::uint64_t next_ = 0;
   std::size_t made_bytes_ = 0;    // of answers in slots_
   std::size_t long_answers_ = 0;  // that are being made
+  std::size_t kept_bytes_ = 0;    // of all slots
+  std::vector<load> loads_;       // that wait, in order
   net::unsent_bytes out_;
   std::vector<unsent_leases> unsent_leases_;
   bool waits_writable_ = false;

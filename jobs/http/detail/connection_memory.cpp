@@ -21,10 +21,12 @@ bool may_be_long(const route& r) {
          r.handle != get_metrics && r.handle != push_jobs;
 }
 
-// Whether a request may wait: the time of its answer is unknown, so nothing is charged for it.
-bool may_wait(const request_head& head) {
-  return !is_safe(head.method) || head.prefer_wait ||
-         head.query().find("wait=") != std::string_view::npos;
+// Whether a long answer is made at once. The time of the others is unknown, so nothing is charged
+// for them before `begin_load`. A lease is charged when it has jobs; they are given back if the
+// budget is exceeded. The other methods answer without jobs.
+bool is_made_at_once(const route& r, const request_head& head) {
+  if (!is_safe(head.method)) return r.handle == cancel_job || r.handle == retry_job;
+  return !head.prefer_wait && head.query().find("wait=") == std::string_view::npos;
 }
 
 }  // namespace
@@ -46,10 +48,10 @@ void connection::count_memory() {
   std::uint64_t expected = 0;
   std::size_t output = out_.memory();
   for (const slot& s : slots_) {
-    expected += s.expected_bytes;
+    expected += s.is_loading ? long_answer_bytes : s.expected_bytes;
     output += s.bytes.capacity();
   }
-  std::size_t input = rest_.capacity() + (parser_ ? parser_->memory() : 0);
+  std::size_t input = kept_bytes_ + rest_.capacity() + (parser_ ? parser_->memory() : 0);
   if (stream_ != nullptr) {
     input += stream_->input_memory();
     output += stream_->results_memory();
@@ -62,12 +64,12 @@ void connection::wait_for_memory() {
   if (closed_ || room_ == room::waits) return;
   if (lacks_memory_) {
     memory_.wait_to_read();
-  } else if (is_held_ && long_answers_ == 0) {
+  } else if (!loads_.empty() || (is_held_ && long_answers_ == 0)) {
     memory_.wait_to_ask();
   }
 }
 
-// Only the first slot is written, so the bytes of the others must not stop its source.
+// Ignore the other slots' bytes: they cannot be sent before the first slot's.
 bool connection::is_short_of_memory(const slot& s) const noexcept {
   const std::size_t unsent =
       &s == &slots_[first_ % slots_.size()] ? s.bytes.size() + out_.size() : unsent_bytes();
@@ -102,13 +104,41 @@ void connection::begin_long_answer(const route& to, const request_head& head) {
   if (s.is_ready || s.parts != nullptr || !may_be_long(to)) return;
   s.is_long = true;
   ++long_answers_;
-  s.expected_bytes = may_wait(head) ? 0 : long_answer_bytes;
+  s.expected_bytes = is_made_at_once(to, head) ? long_answer_bytes : 0;
   count_memory();
 }
 
 void connection::end_long_answer(slot& s) {
   if (std::exchange(s.is_long, false)) --long_answers_;
   s.expected_bytes = 0;
+  s.is_loading = false;
+  kept_bytes_ -= std::exchange(s.kept_bytes, 0);
+  count_memory();
+  if (!parser_) leave_room();
+}
+
+void connection::begin_load(std::uint64_t number, unique_function<void()> then) {
+  if (closed_) return;
+  loads_.push_back({number, std::move(then)});
+  begin_next_load();
+  if (!loads_.empty()) loop_.touch(*this);
+}
+
+// A request whose answer is already charged must not wait for its own charge.
+bool connection::begin_next_load() {
+  if (loads_.empty()) return false;
+  if (at(loads_.front().number).expected_bytes == 0 && !memory_.may_ask()) return false;
+  load next = std::move(loads_.front());
+  loads_.erase(loads_.begin());
+  at(next.number).is_loading = true;
+  count_memory();
+  next.begin();
+  return true;
+}
+
+void connection::end_load(std::uint64_t number) {
+  if (closed_) return;
+  at(number).is_loading = false;
   count_memory();
 }
 
@@ -122,6 +152,19 @@ bool connection::must_drop_answer(const slot& s, const response& r) const noexce
 
 // ---- long bodies
 
+void connection::keep(std::uint64_t number, std::size_t bytes) {
+  if (closed_) return;
+  slot& s = at(number);
+  kept_bytes_ += bytes - std::exchange(s.kept_bytes, bytes);
+  count_memory();
+  if (!parser_) leave_room();
+  loop_.touch(*this);
+}
+
+bool connection::keeps_much() const noexcept {
+  return kept_bytes_ > body_bytes_free;
+}
+
 void connection::ask_for_room() {
   const std::size_t held = stream_ != nullptr ? stream_->held_bytes() : parser_->kept_bytes();
   if (held < body_bytes_free) return leave_room();
@@ -134,7 +177,9 @@ void connection::ask_for_room() {
   if (has) begin_use_of_room();
 }
 
+// Not while a handler keeps a long body: its reservation ends when the engine has the body.
 void connection::leave_room() {
+  if (keeps_much()) return;
   if (std::exchange(room_, room::none) != room::none) memory_.cancel_reservation();
 }
 

@@ -152,16 +152,17 @@ error no_such_job(job_id id);  // as the engine says it
 template <class Then>
 void with_job(call& c, role what, Then then) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
-  when_done(std::move(c.to), c.jobs.get(c.id),
-            [&server = c.server, what, who = c.who, then = std::move(then)](const ticket& to,
-                                                                            const result<job>& it) {
-              if (!it) return to.refuse(it.error());
-              if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
-              if (const auto why = server.refusal_of(who, what, {&it->spec.queue, 1})) {
-                return to.refuse(*why);
-              }
-              then(to);
-            });
+  when_loaded(
+      c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
+      [&server = c.server, what, who = c.who, then = std::move(then)](const ticket& to,
+                                                                      const result<job>& it) {
+        if (!it) return to.refuse(it.error());
+        if (!who.may(what, it->spec.queue)) return to.refuse(no_such_job(it->id));
+        if (const auto why = server.refusal_of(who, what, {&it->spec.queue, 1})) {
+          return to.refuse(*why);
+        }
+        then(to);
+      });
 }
 
 // For those who may see some queues only: calls `then` if they may do this with all jobs of the
@@ -170,9 +171,11 @@ void with_job(call& c, role what, Then then) {
 void check_batch(call& c, role what, std::function<void(const ticket&)> then);
 // The jobs and batches that a job names: the batch that it is to be in, and what it waits for.
 void add_named(std::vector<job_id>& ids, const job_spec& spec);
-// For those who may see some queues only: calls `then` if they may push to the queues of all of
-// these. To them, what is of another queue is not there.
-void check_named(call& c, std::vector<job_id> ids, std::function<void(const ticket&)> then);
+// For tokens that cover some queues only: calls `then` if the token may push to the queues of all
+// of these. Of other queues, jobs and batches do not exist for it. The parsed request, of which
+// `jobs` are parts, counts as the connection's memory until then.
+void check_named(call& c, std::vector<job_id> ids, std::size_t jobs,
+                 std::function<void(const ticket&)> then);
 
 // For a route that takes no parameters: false, and answered, when there are some.
 bool has_no_query(const call& c);

@@ -48,6 +48,7 @@ void push(call& c, batch_spec spec, milliseconds wait) {
   if (!may_push(c, spec)) return;
   const grant may(c.server, c.who, role::push, queues_of_all(c.who, spec));
   std::vector<job_id> named = c.who.is_scoped() ? named_by(spec) : std::vector<job_id>();
+  const std::size_t count = spec.jobs.size();
   auto go_on = [&jobs = c.jobs, may, spec = std::move(spec), wait](const ticket& asked) mutable {
     when_done(asked, jobs.push_batch(std::move(spec), may.limits(asked, wait)),
               [may](const ticket& to, const result<batch_receipt>& pushed) {
@@ -59,7 +60,7 @@ void push(call& c, batch_spec spec, milliseconds wait) {
               });
   };
   if (named.empty()) return go_on(c.to);
-  check_named(c, std::move(named), std::move(go_on));
+  check_named(c, std::move(named), count, std::move(go_on));
 }
 
 // The batch and how long its push may wait; answers, and gives none, when something is wrong.
@@ -90,6 +91,17 @@ void answer_count(const ticket& to, const result<std::uint64_t>& many) {
   answer_with(to, result<Receipt>(Receipt{*many}));
 }
 
+// What a picture shows of a job: a thousand whole jobs can be gigabytes.
+job without_payloads(job it) {
+  it.spec.args = {};
+  it.spec.metadata = {};
+  it.errors = {};
+  it.history = {};
+  it.result.reset();
+  it.progress.reset();
+  return it;
+}
+
 // Reads the jobs of a batch, page by page, and draws them.
 struct drawing {
   engine& jobs;
@@ -104,7 +116,7 @@ struct drawing {
     when_done(to, jobs.list(std::move(what)),
               [it = std::move(it)](const ticket& back, result<job_page> page) mutable {
                 if (!page) return back.refuse(page.error());
-                for (job& j : page->jobs) it->found.push_back(std::move(j));
+                for (job& j : page->jobs) it->found.push_back(without_payloads(std::move(j)));
                 const bool is_over = !page->cursor || it->found.size() >= graph_jobs_max;
                 if (!is_over) return go_on(back, std::move(it), *page->cursor);
                 it->draw(back, page->cursor.has_value());

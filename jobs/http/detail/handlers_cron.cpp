@@ -65,7 +65,7 @@ void set_cron(call& c) {
     when_done(to, jobs.set_cron(std::move(spec)), answer_with<cron_info>);
   };
   if (named.empty()) return go_on(c.to);
-  check_named(c, std::move(named), std::move(go_on));
+  check_named(c, std::move(named), 1, std::move(go_on));
 }
 
 void patch_cron(call& c) {

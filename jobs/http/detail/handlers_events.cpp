@@ -204,6 +204,32 @@ class event_stream final : public part_source, public std::enable_shared_from_th
   const grant may_;
 };
 
+// Waits for one event only, and then takes the page: one event may end many waits, and each page
+// can be long.
+void answer_page(engine& jobs, const ticket& asked, identity who, const grant& may,
+                 event_request what, milliseconds wait) {
+  event_request first = what;
+  first.limit = std::min<std::size_t>(first.limit, 1);
+  const auto answer = [who = std::move(who), may](const ticket& to, result<event_page> page) {
+    if (const auto why = may.refusal()) return to.refuse(*why);
+    if (page) keep_own(*page, who);
+    answer_with<event_page>(to, page);
+  };
+  when_done(asked, jobs.events(std::move(first), may.limits(asked, wait)),
+            [&jobs, answer, what = std::move(what)](const ticket& to,
+                                                    const result<event_page>& page) mutable {
+              if (!page || page->events.empty()) return answer(to, page);
+              if (!what.after) {
+                what.after = page->events.front().number - 1;
+                what.epoch = page->epoch;
+              }
+              to.begin_load([&jobs, answer, what = std::move(what)](const ticket& back) mutable {
+                when_done(back, jobs.events(std::move(what), deadline::after(milliseconds(0))),
+                          answer);
+              });
+            });
+}
+
 }  // namespace
 
 void get_events(call& c) {
@@ -217,13 +243,7 @@ void get_events(call& c) {
   if (!asked->what.queue.empty()) queues.push_back(asked->what.queue);
   grant may(c.server, c.who, role::read, std::move(queues));
   if (asked->as_page) {
-    auto events = c.jobs.events(std::move(asked->what), may.limits(c.to, asked->wait));
-    return when_done(std::move(c.to), std::move(events),
-                     [who = std::move(c.who), may](const ticket& to, result<event_page> page) {
-                       if (const auto why = may.refusal()) return to.refuse(*why);
-                       if (page) keep_own(*page, who);
-                       answer_with<event_page>(to, page);
-                     });
+    return answer_page(c.jobs, c.to, std::move(c.who), may, std::move(asked->what), asked->wait);
   }
   std::make_shared<event_stream>(c.jobs, std::move(c.to), *std::move(asked), std::move(c.who),
                                  std::move(may))

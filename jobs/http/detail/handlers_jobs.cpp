@@ -55,16 +55,21 @@ void push_many(engine& jobs, const ticket& asked, const grant& may, std::vector<
 
 void wait_for_job(engine& jobs, const ticket& asked, const grant& may, job_id id,
                   milliseconds wait) {
-  when_done(asked, jobs.wait(id, may.limits(asked, wait)),
-            [&jobs, may, id](const ticket& to, const result<job>& ended) {
-              if (const auto why = may.refusal()) return to.refuse(*why);
+  when_done(asked, jobs.await_end(id, may.limits(asked, wait)),
+            [&jobs, may, id](const ticket& to, const result<job_ptr>& ended) {
               // It has not ended in time, or the server ends before it: then as it is.
-              if (!ended && (ended.error().code == error_code::timed_out ||
-                             ended.error().code == error_code::stopped ||
-                             ended.error().code == error_code::shutting_down)) {
-                return when_done(to, jobs.get(id), answer_with<job>);
-              }
-              answer_with<job>(to, ended);
+              const bool is_unended = !ended && (ended.error().code == error_code::timed_out ||
+                                                 ended.error().code == error_code::stopped ||
+                                                 ended.error().code == error_code::shutting_down);
+              if (!ended && !is_unended) return to.refuse(may.refusal().value_or(ended.error()));
+              // All calls that waited for this job are here now. Each answer is as long as the job.
+              to.begin_load([&jobs, may, id, it = ended ? *ended : nullptr](const ticket& back) {
+                if (const auto why = may.refusal()) return back.refuse(*why);
+                if (it == nullptr) return when_done(back, jobs.get(id), answer_with<job>);
+                std::string& body = back.who().scratch();
+                json::write(body, *it);
+                back.answer_json(200, body);
+              });
             });
 }
 
@@ -215,13 +220,14 @@ void push_jobs(call& c) {
   }
   const bulk mode = asked->mode.value_or(push->mode);
   const grant may(c.server, c.who, role::push, queues_of(c.who, push->jobs));
+  const std::size_t count = push->jobs.size();
   auto go_on = [&jobs = c.jobs, may, push = *std::move(push), wait = asked->wait, now,
                 mode](const ticket& to) mutable {
     if (push.one) return push_one(jobs, to, may, std::move(push.jobs.front()), wait, now);
     push_many(jobs, to, may, std::move(push.jobs), mode, wait);
   };
   if (named.empty()) return go_on(c.to);
-  check_named(c, std::move(named), std::move(go_on));
+  check_named(c, std::move(named), count, std::move(go_on));
 }
 
 void answer_pushes(const ticket& to, const std::vector<result<push_receipt>>& results, bulk mode) {
@@ -253,18 +259,22 @@ void push_results::note(const result<push_receipt>& r) {
 
 void push_results::answer(const ticket& to) const {
   std::string& body = to.who().scratch();
-  const std::string rest =
-      "\"accepted\":" + std::to_string(accepted_) + ",\"results\":[" + json_ + "]}";
+  // In place: many results are long.
+  const auto append_rest = [&] {
+    body += "\"accepted\":" + std::to_string(accepted_) + ",\"results\":[";
+    body += json_;
+    body += "]}";
+  };
   if (in_the_way_ && to_try_again_ == noted_) {
     const problem_parts p = make_problem(*in_the_way_);
     body.append(p.body, 0, p.body.size() - 1);  // up to its bracket
     body += ',';
-    body += rest;
+    append_rest();
     return to.answer(
         {.status = p.status, .type = problem_type, .body = body, .headers = p.headers});
   }
   body += '{';
-  body += rest;
+  append_rest();
   std::string headers;
   if (in_the_way_) {
     headers = "Retry-After: " + std::to_string(retry_after(in_the_way_->code).count()) + "\r\n";
@@ -289,14 +299,15 @@ void get_job(call& c) {
     return wait_for_job(jobs, c.to, grant(c.server, c.who, role::read), id, *wait);
   }
   // Its queue is looked up: the token may lose that queue while the call waits.
-  when_done(std::move(c.to), jobs.get(id),
-            [&server = c.server, &jobs, who = c.who, wait = *wait](const ticket& to,
-                                                                   const result<job>& it) {
-              if (!it) return to.refuse(it.error());
-              const std::string& queue = it->spec.queue;
-              if (!who.may(role::read, queue)) return to.refuse(no_such_job(it->id));
-              wait_for_job(jobs, to, grant(server, who, role::read, {queue}), it->id, wait);
-            });
+  when_loaded(
+      c.to, [&jobs, id] { return jobs.get(id); },
+      [&server = c.server, &jobs, who = c.who, wait = *wait](const ticket& to,
+                                                             const result<job>& it) {
+        if (!it) return to.refuse(it.error());
+        const std::string& queue = it->spec.queue;
+        if (!who.may(role::read, queue)) return to.refuse(no_such_job(it->id));
+        wait_for_job(jobs, to, grant(server, who, role::read, {queue}), it->id, wait);
+      });
 }
 
 void list_jobs(call& c) {

@@ -43,17 +43,21 @@ std::optional<error> refusal_of(const identity& who, job_id id, const result<job
   return no_such_job(id);
 }
 
-// Calls `then(ticket)` if who asks may work in the queue of the call's job.
+// Calls `then(ticket)` if the token of the call may work in the queue of the call's job. The parsed
+// body, of `lines` lines, counts as the connection's memory until then.
 template <class Then>
-void with_lease(call& c, Then then) {
+void with_lease(call& c, Then then, std::size_t lines = 0) {
   if (!c.who.is_scoped()) return then(std::move(c.to));
-  when_done(std::move(c.to), c.jobs.get(c.id),
-            [&server = c.server, id = c.id, who = c.who, then = std::move(then)](
-                const ticket& to, const result<job>& it) mutable {
-              if (const auto why = refusal_of(who, id, it)) return to.refuse(*why);
-              if (const auto why = server.refusal_of(who, role::work)) return to.refuse(*why);
-              then(to);
-            });
+  c.to.keep(c.body.size() + lines * sizeof(std::string));
+  when_loaded(
+      c.to, [&jobs = c.jobs, id = c.id] { return jobs.get(id); },
+      [&server = c.server, id = c.id, who = c.who, then = std::move(then)](
+          const ticket& to, const result<job>& it) mutable {
+        if (const auto why = refusal_of(who, id, it)) return to.refuse(*why);
+        if (const auto why = server.refusal_of(who, role::work)) return to.refuse(*why);
+        to.keep(0);
+        then(to);
+      });
 }
 
 // Many acks of who may work in some queues only: each job is looked up, the others are acked.
@@ -70,11 +74,12 @@ struct acking {
     if (it->refused.size() == it->asked.size()) return finish(to, std::move(it));
     const job_id id = it->asked[it->refused.size()].lease.job;
     engine& jobs = it->jobs;
-    when_done(to, jobs.get(id),
-              [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
-                it->refused.push_back(refusal_of(it->who, id, found));
-                go_on(back, std::move(it));
-              });
+    when_loaded(
+        to, [&jobs, id] { return jobs.get(id); },
+        [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
+          it->refused.push_back(refusal_of(it->who, id, found));
+          go_on(back, std::move(it));
+        });
   }
 
   static void finish(const ticket& to, ptr it) {
@@ -83,6 +88,8 @@ struct acking {
     for (std::size_t i = 0; i < it->asked.size(); ++i) {
       if (!it->refused[i]) allowed.push_back(std::move(it->asked[i]));
     }
+    it->asked = {};
+    to.keep(0);
     if (allowed.empty()) return it->answer(to, {});
     engine& jobs = it->jobs;
     when_done(to, jobs.ack_many(std::move(allowed)),
@@ -140,6 +147,7 @@ void ack_jobs(call& c) {
   auto asked = body_of<json::acks_call>(c);
   if (!asked) return;
   if (c.who.is_scoped()) {
+    c.to.keep(c.body.size() + asked->acks.size() * sizeof(ack_item));
     return acking::go_on(
         c.to, std::make_shared<acking>(acking{c.server, c.jobs, c.who, std::move(asked->acks)}));
   }
@@ -179,9 +187,13 @@ void report_progress(call& c) {
 void add_logs(call& c) {
   auto asked = body_of<json::log_call>(c);
   if (!asked) return;
-  with_lease(c, [&jobs = c.jobs, id = c.id, asked = *std::move(asked)](ticket to) mutable {
-    when_done(std::move(to), jobs.log({id, asked.lease}, std::move(asked.lines)), answer_done);
-  });
+  const std::size_t lines = asked->lines.size();
+  with_lease(
+      c,
+      [&jobs = c.jobs, id = c.id, asked = *std::move(asked)](ticket to) mutable {
+        when_done(std::move(to), jobs.log({id, asked.lease}, std::move(asked.lines)), answer_done);
+      },
+      lines);
 }
 
 void get_logs(call& c) {

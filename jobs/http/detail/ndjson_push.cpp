@@ -10,8 +10,10 @@
 namespace sluice::jobs::http {
 namespace {
 
-constexpr std::size_t group_jobs_max = 256;
+constexpr std::size_t group_lines_max = 256;
 constexpr std::size_t group_bytes_max = std::size_t{256} << 10;
+// The memory of an error of a line, about.
+constexpr std::size_t wrong_bytes = 512;
 // A job with the largest arguments, and the rest of it.
 constexpr std::size_t line_bytes_max = limits::args_bytes_max + (std::size_t{1} << 20);
 
@@ -48,6 +50,11 @@ std::size_t ndjson_push::held_bytes_max() const noexcept {
   return gathers() ? bytes_max() : std::min(bytes_max(), line_bytes_max);
 }
 
+std::size_t ndjson_push::input_memory() const noexcept {
+  return pending_.capacity() + group_bytes_ + group_.capacity() * sizeof(job_spec) +
+         wrong_.size() * wrong_bytes;
+}
+
 void ndjson_push::feed(std::string_view bytes) {
   if (refused_) return;
   pending_ += bytes;
@@ -61,7 +68,10 @@ void ndjson_push::end() {
 
 // Looks at lines until a group is full or none is left, and pushes it.
 void ndjson_push::go_on() {
-  while (gathers() || (group_.size() < group_jobs_max && group_bytes_ < group_bytes_max)) {
+  const auto is_full = [&] {
+    return group_.size() + wrong_.size() >= group_lines_max || group_bytes_ >= group_bytes_max;
+  };
+  while (gathers() || !is_full()) {
     const std::size_t line_end = pending_.find('\n', std::max(looked_at_, scanned_));
     const bool is_last = line_end == std::string::npos;
     if (is_last && (!ended_ || looked_at_ == pending_.size())) break;

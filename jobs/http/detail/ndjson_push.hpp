@@ -34,7 +34,7 @@ class ndjson_push : public std::enable_shared_from_this<ndjson_push> {
   // What it holds in memory, and what it may come to hold.
   std::size_t held_bytes() const noexcept { return pending_.size() + group_bytes_; }
   std::size_t held_bytes_max() const noexcept;
-  std::size_t input_memory() const noexcept { return pending_.capacity() + group_bytes_; }
+  std::size_t input_memory() const noexcept;
   std::size_t results_memory() const noexcept { return results_.memory(); }
   // Whether more of the body may be read.
   bool is_hungry() const noexcept { return !waits_ && !refused_; }

@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Of "jobs.example:8443" or "[::1]:80". A malformed text has parts that equal only its own.
+// Of "jobs.example:8443" or "[::1]:80". Malformed input is split too, and equals only itself.
 struct host_and_port {
   std::string_view host;
   std::string_view port;

@@ -51,22 +51,25 @@ struct looking_up {
   static void go_on(const ticket& to, ptr it) {
     if (it->left.empty()) {
       const auto why = it->server.refusal_of(it->who, role::push);
-      return why ? to.refuse(*why) : it->then(to);
+      if (why) return to.refuse(*why);
+      to.keep(0);
+      return it->then(to);
     }
     const job_id id = it->left.back();
     it->left.pop_back();
     engine& jobs = it->jobs;
-    when_done(to, jobs.get(id),
-              [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
-                if (!found && found.error().code == error_code::not_found) {
-                  return go_on_with_batch(back, std::move(it), id);
-                }
-                if (!found) return back.refuse(found.error());
-                if (!it->who.may(role::push, found->spec.queue)) {
-                  return back.refuse(no_such_job(id));
-                }
-                go_on(back, std::move(it));
-              });
+    when_loaded(
+        to, [&jobs, id] { return jobs.get(id); },
+        [it = std::move(it), id](const ticket& back, const result<job>& found) mutable {
+          if (!found && found.error().code == error_code::not_found) {
+            return go_on_with_batch(back, std::move(it), id);
+          }
+          if (!found) return back.refuse(found.error());
+          if (!it->who.may(role::push, found->spec.queue)) {
+            return back.refuse(no_such_job(id));
+          }
+          go_on(back, std::move(it));
+        });
   }
 
   static void go_on_with_batch(const ticket& to, ptr it, job_id id) {
@@ -83,25 +86,28 @@ struct looking_up {
   // The first of them tell whose it is: however long it has become, more may be pushed into it.
   static void go_on_with_jobs_of(const ticket& to, ptr it, job_id batch) {
     engine& jobs = it->jobs;
-    when_done(to, jobs.list({.batch = batch, .limit = named_looked_at_max}),
-              [it = std::move(it), batch](const ticket& back, const result<job_page>& page) {
-                const auto why = refusal_of(it->who, role::push, batch, page);
-                return why ? back.refuse(*why) : go_on(back, it);
-              });
+    when_loaded(
+        to, [&jobs, batch] { return jobs.list({.batch = batch, .limit = named_looked_at_max}); },
+        [it = std::move(it), batch](const ticket& back, const result<job_page>& page) {
+          const auto why = refusal_of(it->who, role::push, batch, page);
+          return why ? back.refuse(*why) : go_on(back, it);
+        });
   }
 };
 
 }  // namespace
 
 void check_batch(call& c, role what, std::function<void(const ticket&)> then) {
-  when_done(std::move(c.to), c.jobs.list({.batch = c.id, .limit = looked_through_max}),
-            [&server = c.server, id = c.id, what, who = c.who, then = std::move(then)](
-                const ticket& back, const result<job_page>& page) {
-              if (const auto why = refusal_of(who, what, id, page)) return back.refuse(*why);
-              if (page->cursor) return back.refuse(too_long(id, who));
-              if (const auto why = server.refusal_of(who, what)) return back.refuse(*why);
-              then(back);
-            });
+  when_loaded(
+      c.to,
+      [&jobs = c.jobs, id = c.id] { return jobs.list({.batch = id, .limit = looked_through_max}); },
+      [&server = c.server, id = c.id, what, who = c.who, then = std::move(then)](
+          const ticket& back, const result<job_page>& page) {
+        if (const auto why = refusal_of(who, what, id, page)) return back.refuse(*why);
+        if (page->cursor) return back.refuse(too_long(id, who));
+        if (const auto why = server.refusal_of(who, what)) return back.refuse(*why);
+        then(back);
+      });
 }
 
 void add_named(std::vector<job_id>& ids, const job_spec& spec) {
@@ -111,11 +117,13 @@ void add_named(std::vector<job_id>& ids, const job_spec& spec) {
   }
 }
 
-void check_named(call& c, std::vector<job_id> ids, std::function<void(const ticket&)> then) {
+void check_named(call& c, std::vector<job_id> ids, std::size_t jobs,
+                 std::function<void(const ticket&)> then) {
   std::ranges::sort(ids);
   const auto repeated = std::ranges::unique(ids);
   ids.erase(repeated.begin(), repeated.end());
   if (ids.size() > named_max) return c.to.refuse(too_many_named(c.who));
+  c.to.keep(c.body.size() + jobs * sizeof(job_spec));
   looking_up::go_on(c.to, std::make_shared<looking_up>(looking_up{
                               c.server, c.jobs, c.who, std::move(ids), std::move(then)}));
 }

@@ -10,6 +10,7 @@
 
 #include "jobs/engine/engine.hpp"
 #include "jobs/http/detail/response.hpp"
+#include "sluice/base/unique_function.hpp"
 #include "sluice/executor/executor.hpp"
 #include "sluice/future/future.hpp"
 
@@ -34,6 +35,13 @@ class answerer {
                            std::shared_ptr<part_source> source) = 0;
   virtual bool put_part(std::uint64_t number, std::string_view bytes) = 0;
   virtual void end_parts(std::uint64_t number) = 0;
+  // Counts the bytes of a request that its handler keeps until the engine has them, from the
+  // handler's call on. Ends with the answer.
+  virtual void keep(std::uint64_t number, std::size_t bytes) = 0;
+  // Calls `then` when the budget has memory for one more job of any size, which counts until
+  // `end_load` or the answer. Drops `then` if the connection closes.
+  virtual void begin_load(std::uint64_t number, unique_function<void()> then) = 0;
+  virtual void end_load(std::uint64_t number) = 0;
   // Something that a request waited for has come: its body may be read on.
   virtual void resume() = 0;
   virtual executor& home() noexcept = 0;
@@ -78,6 +86,13 @@ class ticket {
   }
   bool put_part(std::string_view bytes) const { return who_->put_part(number_, bytes); }
   void end_parts() const { who_->end_parts(number_); }
+  void keep(std::size_t bytes) const { who_->keep(number_, bytes); }
+  void end_load() const { who_->end_load(number_); }
+  // Calls `then(const ticket&)`; see answerer::begin_load.
+  template <class Then>
+  void begin_load(Then then) const {
+    who_->begin_load(number_, [to = *this, then = std::move(then)]() mutable { then(to); });
+  }
   // The rest of the request will not be read.
   void refuse_and_end(const error& why) const { refuse(why, 0, {}, true); }
 
@@ -107,6 +122,18 @@ void when_done(ticket to, future<T> answer, Then then) {
           mine.refuse({error_code::io_error, "the server could not finish this request"}, 500);
         }
       });
+}
+
+// As `when_done` of the future that `call()` makes, for values that may contain whole jobs and are
+// only looked at: begins when the budget has memory for them (answerer::begin_load).
+template <class Call, class Then>
+void when_loaded(const ticket& asked, Call call, Then then) {
+  asked.begin_load([call = std::move(call), then = std::move(then)](const ticket& to) mutable {
+    when_done(to, call(), [then = std::move(then)](const ticket& back, const auto& found) mutable {
+      back.end_load();
+      then(back, found);
+    });
+  });
 }
 
 }  // namespace sluice::jobs::http
