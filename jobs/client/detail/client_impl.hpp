@@ -153,6 +153,7 @@ class client::impl {
   // before it wins over it.
   milliseconds step_of(const wait_limits& limits) const {
     if (limits.deadline.is_never()) return options_.wait_step;
+    if (limits.deadline.passed()) return milliseconds(0);  // may be too long ago to subtract from
     clock* const on = limits.deadline.on();
     const auto left = limits.deadline.when() - (on != nullptr ? on->now() : seam::now());
     return std::clamp(std::chrono::ceil<milliseconds>(left), milliseconds(0), options_.wait_step);
