@@ -67,7 +67,7 @@ future<T> circuit_breaker::call_future(F& f, Failed failed) {
   if (!entered) return make_failed_future<T>(refusal(entered));
   try {
     auto begun = f();
-    return begun.handle([this, entered = std::move(entered),
+    return std::move(begun).handle([this, entered = std::move(entered),
                          failed = std::move(failed)](settled<T> s) mutable -> T {
       if (!s) {
         entered.end(judge(s.error()));

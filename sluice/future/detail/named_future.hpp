@@ -12,39 +12,39 @@ inline constexpr bool is_moved = false;
 class named_future {
  public:
   template <class... Args>
-  void then(Args&&...) & {
+  auto then(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void and_then(Args&&...) & {
+  auto and_then(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void recover(Args&&...) & {
+  auto recover(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void handle(Args&&...) & {
+  auto handle(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void finally(Args&&...) & {
+  auto finally(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void combine(Args&&...) & {
+  auto combine(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void with_timeout(Args&&...) & {
+  auto with_timeout(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void with_stop(Args&&...) & {
+  auto with_stop(Args&&...) & {
     must_be_moved<Args...>();
   }
   template <class... Args>
-  void via(Args&&...) & {
+  auto via(Args&&...) & {
     must_be_moved<Args...>();
   }
 
