@@ -1,4 +1,4 @@
-// The snippets of docs/concepts/overflow.md.
+// The snippets of docs/concepts/overflow.md, and of docs/reference/queue.md.
 #include <cstddef>
 #include <cstdio>
 #include <string>
@@ -56,10 +56,33 @@ bool weight_bounds_memory() {
          uploads.weight() == 60;
 }
 
+std::string what_is_wrong_with(const sluice::queue_options<frame>& configured) {
+  if (const char* const expected = configured.problem()) {
+    return std::string("[queue]: expected ") + expected;
+  }
+  return "";
+}
+
+bool configurations_are_checked() {
+  return what_is_wrong_with({.capacity = 8}).empty() &&
+         what_is_wrong_with({.capacity = 0}) == "[queue]: expected a capacity of at least 1";
+}
+
+bool a_range_ends_with_its_queue() {
+  sluice::bounded_queue<std::string> mail(4);
+  std::string delivered;
+  const auto deliver = [&](const std::string& letter) { delivered += letter; };
+  if (!mail.push("a") || !mail.emplace(std::size_t{2}, 'b')) return false;
+  mail.close();
+  for (std::string& letter : mail) deliver(letter);  // until it is closed and drained
+  return delivered == "abb";
+}
+
 }  // namespace
 
 int main() {
-  const bool all = old_frames_go_first() && the_answer_tells() && weight_bounds_memory();
+  const bool all = old_frames_go_first() && the_answer_tells() && weight_bounds_memory() &&
+                   configurations_are_checked() && a_range_ends_with_its_queue();
   std::puts(all ? "ok" : "failed");
   return all ? 0 : 1;
 }

@@ -1,11 +1,13 @@
 // The snippets of docs/concepts/waiting.md and README.md: one queue, awaited and blocked on.
 #include <chrono>
-#include <coroutine>
 #include <cstdio>
-#include <exception>
 #include <stop_token>
 #include <thread>
 
+#include "sluice/executor/inline_executor.hpp"
+#include "sluice/future/future.hpp"
+#include "sluice/future/spawn.hpp"
+#include "sluice/future/task.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/event.hpp"
 #include "sluice/sync/mutex.hpp"
@@ -15,34 +17,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// The smallest coroutine type: it starts at once and is detached.
-struct fire_and_forget {
-  struct promise_type {
-    fire_and_forget get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { std::terminate(); }
-  };
-};
-
-fire_and_forget add_up(sluice::bounded_queue<int>& numbers, int& sum, sluice::event& done) {
+sluice::task<int> sum_of(sluice::bounded_queue<int>& numbers) {
+  int sum = 0;
   while (auto n = co_await numbers.async_pop()) sum += *n;
-  done.set();
+  co_return sum;
 }
 
 // The consumer is a coroutine, the producer a thread: the queue serves both.
 bool a_coroutine_takes_what_a_thread_gives() {
   sluice::bounded_queue<int> numbers(4);
-  sluice::event done;
-  int sum = 0;
-  add_up(numbers, sum, done);
+  sluice::inline_executor here;
+  sluice::future<int> sum = sluice::spawn(here, sum_of(numbers));
   for (int i = 1; i <= 100; ++i) {
     if (!numbers.push(i)) return false;
   }
   numbers.close();
-  done.wait();
-  return sum == 5050;
+  return sum.get() == 5050;
 }
 
 bool every_wait_has_these_forms(std::stop_token stop) {

@@ -17,7 +17,7 @@
 //
 //     actor_counters counters;
 //     actor_system system(pool, {.observer = &counters});
-//     ...
+//     work();
 //     std::cout << counters.read(system).top(10, actor_order::handler_time).table();
 
 #include <chrono>

@@ -19,7 +19,7 @@
 //     if (names.register_as("log", log) != registration::done) complain();
 //     if (auto log = names.find<logger>("log")) (void)log.send(line{"started"});
 //     auto db = names.wait_for<database>("db", {deadline::after(5s), stop});
-//     auto db = co_await names.async_wait_for<database>("db");
+//     auto other = co_await names.async_wait_for<database>("db");
 
 #include <cstddef>
 #include <cstdint>

@@ -20,7 +20,7 @@
 //     actor_trace trace;
 //     actor_system system(pool, {.observer = &trace});
 //     trace.start();
-//     ...
+//     work();
 //     trace.stop();
 //     std::cout << trace.mermaid();          // in a ```mermaid block
 //     file << trace.chrome_json();           // for chrome://tracing or ui.perfetto.dev

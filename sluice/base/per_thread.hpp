@@ -6,7 +6,7 @@
 // clang 16 keeps its address across the suspension when the access was inlined into the coroutine,
 // and so reads and writes what belongs to another thread. Behind a call it cannot.
 //
-//     SLUICE_PER_THREAD inline std::uint32_t thread_number() noexcept { ... }
+//     SLUICE_PER_THREAD inline std::uint32_t thread_number() noexcept { return number; }
 
 #if defined(__clang__)
 #define SLUICE_PER_THREAD [[gnu::noinline]]

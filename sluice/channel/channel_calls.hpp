@@ -137,6 +137,8 @@ class send_calls {
 
 template <class End, class T>
 class receive_calls {
+  static outcome<T> next(receive_calls& from, const call_site& at) { return from.receive(at); }
+
  public:
   // Waits for an item. closed: closed and drained.
   outcome<T> receive(call_site place = {}) { return at() ? at()->pop(place) : within(place); }
@@ -171,26 +173,8 @@ class receive_calls {
   }
 
   // for (auto& item : channel) ... until it is closed and drained.
-  class iterator {
-   public:
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-
-    explicit iterator(receive_calls& from) : from_(&from) { ++*this; }
-    T& operator*() { return *item_; }
-    iterator& operator++() {
-      item_.reset();
-      if (auto next = from_->receive()) item_.emplace(std::move(*next));
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const noexcept { return !item_.has_value(); }
-
-   private:
-    receive_calls* from_;
-    std::optional<T> item_;
-  };
-  iterator begin() { return iterator(*this); }
+  using iterator = taking_iterator<receive_calls, T, &receive_calls::next>;
+  iterator begin(call_site at = {}) { return iterator(*this, at); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:

@@ -15,13 +15,14 @@
 // stand in every line. No allocation up to 16 cases.
 // Waiting for nothing but null channels without deadline or stop is a broken contract.
 //
-//     auto r = select(on_receive(orders, [&](outcome<order> o) { ... }),
-//                     on_send(log, line, [&](status s) { ... }));
-//     if (r.index == 0) ...
-//     try_select(...)            // never waits: `empty` when none is ready (Go's default)
-//     try_select_for(50ms, ...)  // or timed_out
-//     select(stop_token, ...)    // or stopped
-//     co_await async_select({}, ...)
+//     auto r = select(on_receive(orders, [&](outcome<order> o) { book(o); }),
+//                     on_send(log, line, [&](status s) { note(s); }));
+//     if (r.index == 0) ++booked;
+//     r = try_select(on_receive(orders, book));  // never waits: `empty`, as Go's default
+//     r = try_select_for(50ms, on_receive(orders, book));  // or timed_out
+//     r = select(stop, on_receive(orders, book));          // or stopped
+//     r = co_await async_select({}, on_receive(orders, book));
+//
 // Known trouble: g++ 12 destroys twice a lambda that stands inside a co_await expression and holds
 // anything with a destructor. Make such a case before, by name, and await a select of it.
 

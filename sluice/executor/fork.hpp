@@ -8,6 +8,7 @@
 //       const long right = fib(n - 2);
 //       return left.join() + right;
 //     }
+//
 //     work_stealing_pool pool;
 //     const long result = fork(pool, [] { return fib(30); }).join();
 //

@@ -11,7 +11,7 @@
 // Prefer `manual_executor` where a test must decide when things run.
 //
 //     inline_executor here;
-//     async(here, [] { return 42; });
+//     auto answer = async(here, [] { return 42; });
 
 #include "sluice/executor/executor.hpp"
 

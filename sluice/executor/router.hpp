@@ -37,7 +37,7 @@
 //     router<order> desk({.rule = routing::by_key, .key = [](auto& o) { return o.account; }});
 //     auto ann = desk.join(pool, [](order& o) { book(o); });
 //     auto bob = desk.join(pool, [](order& o) { book(o); });
-//     desk.push(std::move(o));                     // orders of one account are booked in order
+//     (void)desk.push(std::move(o));               // orders of one account are booked in order
 //     bob.leave();                                 // ann goes on with his
 
 #include <chrono>

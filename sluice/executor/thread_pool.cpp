@@ -127,7 +127,8 @@ thread_pool::thread_pool(options o)
       make_thread_(std::move(o.make_thread)),
       measure_(measure_of(o)),
       limit_(max_) {
-  check_options(o);
+  const char* const expected = o.problem();
+  check_named(expected == nullptr, "sluice::thread_pool", o.name.c_str(), expected);
   intake_.time_one_in(o.time_every, clock_of(o));
   if (!o.name.empty()) watch::set_name(&ended_, o.name);
   if (o.sizing.has_value()) {
@@ -143,15 +144,13 @@ thread_pool::thread_pool(options o)
   }
 }
 
-void thread_pool::check_options(const options& o) const noexcept {
-  const auto require = [&](bool holds, const char* expected) {
-    check_named(holds, "sluice::thread_pool", o.name.c_str(), expected);
-  };
-  require(core_ >= 1, "at least one thread (core)");
-  require(max_ >= core_, "max not to be below core");
-  require(max_ <= threads_max, "a max of at most 65536 threads");
-  require(!o.sizing.has_value() || o.max.has_value(), "a max up to which sizing may go");
-  require(o.ageing >= std::chrono::nanoseconds::zero(), "an ageing that is not negative");
+const char* thread_pool_options::problem() const noexcept {
+  if (core < 1) return "at least one thread (core)";
+  if (max.value_or(core) < core) return "max not to be below core";
+  if (max.value_or(core) > thread_pool::threads_max) return "a max of at most 65536 threads";
+  if (sizing.has_value() && !max.has_value()) return "a max up to which sizing may go";
+  if (ageing < std::chrono::nanoseconds::zero()) return "an ageing that is not negative";
+  return capacity > 0 ? nullptr : "a capacity of at least 1";
 }
 
 thread_pool::~thread_pool() {

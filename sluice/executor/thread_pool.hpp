@@ -96,6 +96,9 @@ struct thread_pool_options {
   sluice::clock* clock = nullptr;  // of keep_alive, ageing and timing; null: the real one
   // Starts a thread that runs the function, or throws; empty: seam::thread.
   std::function<seam::thread(std::function<void()>)> make_thread{};
+
+  // As queue_options::problem.
+  const char* problem() const noexcept;
 };
 
 struct thread_pool_stats {
@@ -154,7 +157,6 @@ class thread_pool final : public queued_executor {
   }
   void ran_by_caller() noexcept override { run_by_caller_.fetch_add(1, relaxed); }
 
-  void check_options(const options& o) const noexcept;
   bool on_own_thread() const noexcept;
   void must_not_be_own_thread() const noexcept;
   std::size_t limit() const noexcept { return limit_.load(relaxed); }

@@ -1,6 +1,7 @@
 #include "sluice/executor/work_stealing_pool.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -70,6 +71,12 @@ class work_stealing_pool::own_submission final : public work {
   submission f_;
 };
 
+const char* work_stealing_pool_options::problem() const noexcept {
+  if (threads == 0) return "at least one thread";
+  if (!std::has_single_bit(deque_capacity)) return "a power of two as deque_capacity";
+  return capacity > 0 ? nullptr : "a capacity of at least 1";
+}
+
 work_stealing_pool::work_stealing_pool(options o)
     : queued_executor("sluice::work_stealing_pool", {.capacity = o.capacity,
                                                      .overflow = o.overflow,
@@ -82,8 +89,8 @@ work_stealing_pool::work_stealing_pool(options o)
              .deque_capacity = o.deque_capacity,
              .keep_alive = o.keep_alive,
              .make_thread = std::move(o.make_thread)}) {
-  check_named(o.threads > 0, "sluice::work_stealing_pool", intake_.name().c_str(),
-              "at least one thread");
+  const char* const expected = o.problem();
+  check_named(expected == nullptr, "sluice::work_stealing_pool", intake_.name().c_str(), expected);
   if (!intake_.name().empty()) watch::set_name(&crew_.ended(), intake_.name());
   try {
     crew_.start([this](steal_worker& self) { serve(self); });

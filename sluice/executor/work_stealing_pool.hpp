@@ -67,6 +67,9 @@ struct work_stealing_pool_options {
   std::function<void(std::exception_ptr)> on_error{};  // empty: says so on standard error
   // Starts a thread that runs the function, or throws; empty: seam::thread.
   std::function<seam::thread(std::function<void()>)> make_thread{};
+
+  // As queue_options::problem.
+  const char* problem() const noexcept;
 };
 
 struct work_stealing_stats {

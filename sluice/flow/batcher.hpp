@@ -27,7 +27,7 @@
 //     batcher<row> rows({.size = 500, .wait = 20ms}, pool, [&](std::vector<row> batch) {
 //       db.insert(batch);
 //     });
-//     rows.push(std::move(r));
+//     (void)rows.push(std::move(r));
 
 #include <chrono>
 #include <cstddef>

@@ -205,7 +205,7 @@ future<T> bulkhead::call_future(F& f, const wait_limits& limits) {
     auto place = enter_or_throw(enter_within(limits));
     auto begun = f();
     watch::gave(this);  // the place is the future's now, whoever completes it
-    return begun.finally([place = std::move(place)]() mutable { place.leave(); });
+    return std::move(begun).finally([place = std::move(place)]() mutable { place.leave(); });
   } catch (...) {
     return make_failed_future<T>(std::current_exception());
   }

@@ -17,8 +17,8 @@
 //
 //     keyed_rate_limiter<std::string> per_client({.rate = {10, 1s}, .burst = 20,
 //                                                 .keys_max = 100'000});
-//     if (!per_client.try_acquire(client)) return reply(429);
-//     co_await per_client.async_acquire(client);
+//     if (!per_client.try_acquire(client)) reply(429);
+//     (void)co_await per_client.async_acquire(client);
 
 #include <algorithm>
 #include <chrono>

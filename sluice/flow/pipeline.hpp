@@ -38,7 +38,7 @@
 //                     .stage("decode", decode, {.parallelism = 2})
 //                     .stage("resize", resize, {.parallelism = 4, .ordered = true})
 //                     .sink("store", store);
-//     for (auto& f : files) line.push(std::move(f));      // waits while the line is full
+//     for (auto& f : files) (void)line.push(std::move(f));  // waits while the line is full
 //     line.drain();
 
 #include <chrono>

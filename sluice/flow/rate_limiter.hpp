@@ -23,8 +23,8 @@
 //     rate_limiter calls({.rate = {100, 1s}, .burst = 20});
 //     calls.acquire();                                       // waits for one
 //     if (!calls.try_acquire(5)) reply(429, calls.time_until(5));
-//     if (auto s = calls.try_acquire_for(50ms, 2); !s) ...
-//     co_await calls.async_acquire();
+//     if (auto s = calls.try_acquire_for(50ms, 2); !s) reply(503, to_string(s));
+//     (void)co_await calls.async_acquire();
 
 #include <chrono>
 #include <cstddef>

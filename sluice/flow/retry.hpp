@@ -22,7 +22,7 @@
 // Cost: blocking, no allocation of its own; a task one for its frame.
 //
 //     auto page = retry({.attempts_max = 5, .first_delay = 50ms}, [&] { return fetch(url); });
-//     auto page = co_await async_retry(policy, [&] { return async_fetch(url); },
+//     auto soon = co_await async_retry(policy, [&] { return async_fetch(url); },
 //                                      deadline::after(5s));
 
 #include <chrono>

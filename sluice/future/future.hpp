@@ -25,7 +25,7 @@
 // compare-and-swap; no stop_source unless somebody asks for a token (./bench future).
 // Limits: no T aligned to more than 16 bytes.
 //
-//     async(pool, [] { return fetch(url); })
+//     auto shown = async(pool, [url] { return fetch(url); })
 //         .then([](page p) { return count_words(p); })
 //         .recover([](const io_error&) { return 0; })
 //         .with_timeout(2s)
@@ -42,6 +42,7 @@
 #include "sluice/future/detail/actions.hpp"
 #include "sluice/future/detail/combine.hpp"
 #include "sluice/future/detail/future_parts.hpp"
+#include "sluice/future/detail/named_future.hpp"
 #include "sluice/future/detail/stage.hpp"
 #include "sluice/future/detail/stop_state.hpp"
 #include "sluice/future/detail/timeout_state.hpp"
@@ -52,7 +53,7 @@
 namespace sluice {
 
 template <class T>
-class [[nodiscard]] future {
+class [[nodiscard]] future : private detail::named_future {
  public:
   using value_type = T;
   // outcome<T>; for void a status, for U& an outcome<std::reference_wrapper<U>>.
@@ -103,15 +104,20 @@ class [[nodiscard]] future {
     return awaitable<detail::consume_op<T>>(wait_limits{}, std::move(here()));
   }
 
+  // Of a future with a name: std::move(f).then(...). Without the move, these do not compile.
+  using named_future::and_then, named_future::combine, named_future::finally, named_future::handle,
+      named_future::recover, named_future::then, named_future::via, named_future::with_stop,
+      named_future::with_timeout;
+
   // The value goes through f(value) -> U, or f() -> U; an error goes past it.
   template <class F>
-  auto then(F f) {
+  auto then(F f) && {
     using made = detail::value_call_t<F, T>;
     return detail::add_stage<made>(here(), detail::on_value<T, made, F>{std::move(f)});
   }
   // The same for an f that returns a future<U>: the result is what that one ends with.
   template <class F>
-  auto and_then(F f) {
+  auto and_then(F f) && {
     using made = detail::value_call_t<F, T>;
     static_assert(detail::is_future_v<made>, "and_then wants a function that returns a future");
     using value = detail::future_value_t<made>;
@@ -120,7 +126,7 @@ class [[nodiscard]] future {
   // An error goes through f, a value goes past it. f takes the std::exception_ptr, or nothing, or
   // the one type of exception that it is for (others go past it). It returns a T or a future<T>.
   template <class F>
-  future recover(F f) {
+  future recover(F f) && {
     using made = detail::error_call_t<F>;
     using action = detail::on_error<T, F>;
     if constexpr (detail::is_future_v<made>) {
@@ -131,7 +137,7 @@ class [[nodiscard]] future {
   }
   // f(settled<T>) -> U or future<U> sees the value or the error.
   template <class F>
-  auto handle(F f) {
+  auto handle(F f) && {
     using made = std::invoke_result_t<F&, settled<T>>;
     using value = detail::future_value_t<made>;
     using action = detail::on_settled<T, value, F>;
@@ -143,29 +149,29 @@ class [[nodiscard]] future {
   }
   // f() runs in any case; the result stays, unless f throws.
   template <class F>
-  future finally(F f) {
+  future finally(F f) && {
     return detail::add_stage<T>(here(), detail::in_any_case<T, F>{std::move(f)});
   }
 
   // f(value, other's value) -> V, when both are there; the first failure goes past it and cancels
   // the other one. Of a void there is no argument.
   template <class U, class F>
-  auto combine(future<U> other, F f) {
+  auto combine(future<U> other, F f) && {
     executor* const on = here().on;
     return detail::combine(std::move(*this), std::move(other), on, std::move(f));
   }
   // The same future, but it ends with future_error::timed_out, and cancels, if that takes longer
   // than `wait`. What is attached then runs on the clock's thread, unless there is an executor.
   template <class Rep, class Period>
-  future with_timeout(std::chrono::duration<Rep, Period> wait, clock& on = real_clock()) {
+  future with_timeout(std::chrono::duration<Rep, Period> wait, clock& on = real_clock()) && {
     return detail::add_timeout(here(), deadline::after(wait, on), on);
   }
   // The same future, but it ends with future_error::cancelled, and cancels, when the token asks
   // first. What is attached then runs on the thread that asks, unless there is an executor.
-  future with_stop(const std::stop_token& stop) { return detail::add_stop(here(), stop); }
+  future with_stop(const std::stop_token& stop) && { return detail::add_stop(here(), stop); }
 
   // Functions that are attached from here on run on `on`.
-  future via(executor& on) {
+  future via(executor& on) && {
     here().on = &on;
     return std::move(*this);
   }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/executor/inline_executor.hpp"
@@ -85,7 +86,7 @@ TEST_F(future_chain_test, AResultWhoseMoveThrowsIsMadeInPlace) {
   throwing_move::armed = true;
   auto f = make_ready_future(1).then([](int n) { return throwing_move(n); });
   throwing_move::armed = false;
-  EXPECT_EQ(f.then([](throwing_move m) { return m.value; }).get(), 1);
+  EXPECT_EQ(std::move(f).then([](throwing_move m) { return m.value; }).get(), 1);
 }
 
 TEST_F(future_chain_test, AndThenWaitsForTheFutureOfItsFunction) {
@@ -290,7 +291,7 @@ constexpr int million = SLUICE_TEST_MILLION;
 TEST_F(future_chain_test, AMillionContinuationsNeedNoStack) {
   promise<int> p;
   auto f = p.get_future();
-  for (int i = 0; i < million; ++i) f = f.then([](int n) { return n + 1; });
+  for (int i = 0; i < million; ++i) f = std::move(f).then([](int n) { return n + 1; });
   p.set_value(0);
   EXPECT_EQ(f.get(), million);
 }
@@ -300,7 +301,7 @@ TEST_F(future_chain_test, AMillionContinuationsPassOnABrokenPromise) {
   {
     promise<int> p;
     f = p.get_future();
-    for (int i = 0; i < million; ++i) f = f.then([](int n) { return n + 1; });
+    for (int i = 0; i < million; ++i) f = std::move(f).then([](int n) { return n + 1; });
   }
   EXPECT_THROW(f.get(), future_error);
 }
@@ -309,7 +310,8 @@ TEST_F(future_chain_test, AMillionAndThensNeedNoStackAndCanBeCancelledAndDropped
   promise<int> p;
   const auto asked = p.stop_token();
   auto f = p.get_future();
-  for (int i = 0; i < million; ++i) f = f.and_then([](int n) { return make_ready_future(n + 1); });
+  const auto one_more = [](int n) { return make_ready_future(n + 1); };
+  for (int i = 0; i < million; ++i) f = std::move(f).and_then(one_more);
   f.cancel();
   EXPECT_TRUE(asked.stop_requested());
   p.set_value(0);
@@ -317,7 +319,7 @@ TEST_F(future_chain_test, AMillionAndThensNeedNoStackAndCanBeCancelledAndDropped
 
   promise<int> q;
   auto g = q.get_future();
-  for (int i = 0; i < million; ++i) g = g.and_then([](int n) { return make_ready_future(n + 1); });
+  for (int i = 0; i < million; ++i) g = std::move(g).and_then(one_more);
   g = future<int>();
   q.set_value(0);
 }
@@ -326,7 +328,9 @@ TEST_F(future_chain_test, AMillionCombinationsInARowNeedNoStack) {
   promise<int> p;
   const auto asked = p.stop_token();
   auto sum = p.get_future();
-  for (int i = 0; i < million; ++i) sum = sum.combine(make_ready_future(1), std::plus<>());
+  for (int i = 0; i < million; ++i) {
+    sum = std::move(sum).combine(make_ready_future(1), std::plus<>());
+  }
   auto outer = make_ready_future().and_then([&] { return std::move(sum); });  // looks for a cycle
   outer.cancel();
   EXPECT_TRUE(asked.stop_requested());
@@ -354,7 +358,7 @@ TEST_F(future_chain_test, AMillionStepsOnAnExecutorNeedNoStack) {
   for (executor* const on : {static_cast<executor*>(&here), static_cast<executor*>(&later)}) {
     promise<int> p;
     auto f = p.get_future().via(*on);
-    for (int i = 0; i < million; ++i) f = f.then([](int n) { return n + 1; });
+    for (int i = 0; i < million; ++i) f = std::move(f).then([](int n) { return n + 1; });
     p.set_value(0);
     later.run_all();
     EXPECT_EQ(f.get(), million);
@@ -365,8 +369,8 @@ TEST_F(future_chain_test, AMillionStepsOnAnExecutorNeedNoStack) {
 future<int> count_down(int n, executor* on) {
   if (n == 0) return make_ready_future(0);
   auto step = make_ready_future();
-  if (on != nullptr) step = step.via(*on);
-  return step.and_then([n, on, keep = tracked()] { return count_down(n - 1, on); });
+  if (on != nullptr) step = std::move(step).via(*on);
+  return std::move(step).and_then([n, on, keep = tracked()] { return count_down(n - 1, on); });
 }
 
 TEST_F(future_chain_test, ALoopOfFuturesThatAreReadyNeedsNoStack) {
@@ -506,7 +510,7 @@ TEST_F(future_cycle_test, ACycleThroughAFanInOrASharedFutureIsFound) {
   promise<int> other;
   future<int> whole;
   auto part = p.get_future().and_then([&](int) { return std::move(whole); }).handle(note());
-  whole = part.combine(other.get_future(), [](int x, int y) { return x + y; });
+  whole = std::move(part).combine(other.get_future(), [](int x, int y) { return x + y; });
   p.set_value(1);
   EXPECT_EQ(ended, std::vector<std::string>{"cycle"});
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/clock.hpp"
@@ -56,8 +57,8 @@ class future_scenarios : public ::testing::TestWithParam<setting> {
   auto run(Complete complete, Attach attach) {
     promise<int> source;
     auto f = source.get_future();
-    if (GetParam().where == setting::inline_one) f = f.via(here);
-    if (GetParam().where == setting::other_one) f = f.via(later);
+    if (GetParam().where == setting::inline_one) f = std::move(f).via(here);
+    if (GetParam().where == setting::other_one) f = std::move(f).via(later);
     if (GetParam().completed_first) complete(source);
     auto result = attach(std::move(f));
     if (!GetParam().completed_first) {
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(settings, future_scenarios,
 TEST_P(future_scenarios, AFunctionOfTheValueIsCalledOnceWithIt) {
   int calls = 0;
   auto f = run(give_one, [&](future<int> s) {
-    return s.then([&, keep = tracked()](int n) {
+    return std::move(s).then([&, keep = tracked()](int n) {
       ++calls;
       return n + 1;
     });
@@ -109,7 +110,7 @@ TEST_P(future_scenarios, AFunctionOfTheValueIsCalledOnceWithIt) {
 TEST_P(future_scenarios, AFunctionOfTheValueIsNotCalledForAnError) {
   int calls = 0;
   auto f = run(give_error, [&](future<int> s) {
-    return s.then([&, keep = tracked()](int) { ++calls; });
+    return std::move(s).then([&, keep = tracked()](int) { ++calls; });
   });
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(error_of(std::move(f)), "source") << "as it is, in no wrapper";
@@ -117,7 +118,7 @@ TEST_P(future_scenarios, AFunctionOfTheValueIsNotCalledForAnError) {
 
 TEST_P(future_scenarios, AFunctionThatThrowsFailsItsFuture) {
   auto f = run(give_one, [](future<int> s) {
-    return s.then([](int) -> int { throw app_error("action"); });
+    return std::move(s).then([](int) -> int { throw app_error("action"); });
   });
   EXPECT_EQ(error_of(std::move(f)), "action");
 }
@@ -128,26 +129,27 @@ TEST_P(future_scenarios, AnErrorHandlerIsForErrorsOnly) {
     ++calls;
     return -1;
   };
-  EXPECT_EQ(run(give_one, [&](future<int> s) { return s.recover(handler); }).get(), 1);
+  EXPECT_EQ(run(give_one, [&](future<int> s) { return std::move(s).recover(handler); }).get(), 1);
   EXPECT_EQ(calls, 0);
-  EXPECT_EQ(run(give_error, [&](future<int> s) { return s.recover(handler); }).get(), -1);
+  EXPECT_EQ(run(give_error, [&](future<int> s) { return std::move(s).recover(handler); }).get(),
+            -1);
   EXPECT_EQ(calls, 1);
 }
 
 TEST_P(future_scenarios, AnErrorHandlerThatThrowsReplacesTheError) {
   auto f = run(give_error, [](future<int> s) {
-    return s.recover([]() -> int { throw app_error("handler"); });
+    return std::move(s).recover([]() -> int { throw app_error("handler"); });
   });
   EXPECT_EQ(error_of(std::move(f)), "handler");
 }
 
 TEST_P(future_scenarios, AnErrorHandlerMayGoOnWithAnotherStage) {
   auto f = run(give_error, [](future<int> s) {
-    return s.recover([] { return make_ready_future(5); });
+    return std::move(s).recover([] { return make_ready_future(5); });
   });
   EXPECT_EQ(f.get(), 5);
   auto g = run(give_error, [](future<int> s) {
-    return s.recover([] { return make_failed_future<int>(app_error("second")); });
+    return std::move(s).recover([] { return make_failed_future<int>(app_error("second")); });
   });
   EXPECT_EQ(error_of(std::move(g)), "second");
 }
@@ -155,8 +157,8 @@ TEST_P(future_scenarios, AnErrorHandlerMayGoOnWithAnotherStage) {
 TEST_P(future_scenarios, AnActionInAnyCaseKeepsTheResultItSaw) {
   int calls = 0;
   const auto action = [&] { ++calls; };
-  EXPECT_EQ(run(give_one, [&](future<int> s) { return s.finally(action); }).get(), 1);
-  EXPECT_EQ(error_of(run(give_error, [&](future<int> s) { return s.finally(action); })),
+  EXPECT_EQ(run(give_one, [&](future<int> s) { return std::move(s).finally(action); }).get(), 1);
+  EXPECT_EQ(error_of(run(give_error, [&](future<int> s) { return std::move(s).finally(action); })),
             "source");
   EXPECT_EQ(calls, 2);
 }
@@ -164,8 +166,9 @@ TEST_P(future_scenarios, AnActionInAnyCaseKeepsTheResultItSaw) {
 TEST_P(future_scenarios, AnActionInAnyCaseThatThrowsAlwaysReplacesTheResult) {
   // CompletableFuture.whenComplete keeps the first of two errors; here the last one is told.
   const auto action = [] { throw app_error("action"); };
-  EXPECT_EQ(error_of(run(give_one, [&](future<int> s) { return s.finally(action); })), "action");
-  EXPECT_EQ(error_of(run(give_error, [&](future<int> s) { return s.finally(action); })),
+  EXPECT_EQ(error_of(run(give_one, [&](future<int> s) { return std::move(s).finally(action); })),
+            "action");
+  EXPECT_EQ(error_of(run(give_error, [&](future<int> s) { return std::move(s).finally(action); })),
             "action");
 }
 
@@ -174,30 +177,31 @@ TEST_P(future_scenarios, AHandlerOfBothSeesExactlyOneAndItsResultIsTheResult) {
     EXPECT_NE(s.has_value(), s.error() != nullptr);
     return s ? s.value() + 1 : -1;
   };
-  EXPECT_EQ(run(give_one, [&](future<int> s) { return s.handle(handler); }).get(), 2);
-  EXPECT_EQ(run(give_error, [&](future<int> s) { return s.handle(handler); }).get(), -1);
+  EXPECT_EQ(run(give_one, [&](future<int> s) { return std::move(s).handle(handler); }).get(), 2);
+  EXPECT_EQ(run(give_error, [&](future<int> s) { return std::move(s).handle(handler); }).get(), -1);
   auto f = run(give_error, [](future<int> s) {
-    return s.handle([](const settled<int>&) -> int { throw app_error("handler"); });
+    return std::move(s).handle([](const settled<int>&) -> int { throw app_error("handler"); });
   });
   EXPECT_EQ(error_of(std::move(f)), "handler");
 }
 
 TEST_P(future_scenarios, ACompositionTakesTheResultOfTheInnerStage) {
   EXPECT_EQ(run(give_one, [](future<int> s) {
-              return s.and_then([](int n) { return make_ready_future(n * 10); });
+              return std::move(s).and_then([](int n) { return make_ready_future(n * 10); });
             }).get(),
             10);
   EXPECT_EQ(error_of(run(give_one, [](future<int> s) {
-              return s.and_then([](int) { return make_failed_future<int>(app_error("inner")); });
+              return std::move(s).and_then(
+                  [](int) { return make_failed_future<int>(app_error("inner")); });
             })),
             "inner");
   EXPECT_EQ(error_of(run(give_one, [](future<int> s) {
-              return s.and_then([](int) -> future<int> { throw app_error("action"); });
+              return std::move(s).and_then([](int) -> future<int> { throw app_error("action"); });
             })),
             "action");
   int calls = 0;
   EXPECT_EQ(error_of(run(give_error, [&](future<int> s) {
-              return s.and_then([&](int) {
+              return std::move(s).and_then([&](int) {
                 ++calls;
                 return make_ready_future(1);
               });
@@ -214,11 +218,11 @@ TEST_P(future_scenarios, ACombinationWaitsForBothAndFailsWithEither) {
         second.set_value(2);
       },
       [&](future<int> s) {
-        return s.combine(second.get_future(), [](int a, int b) { return a * 10 + b; });
+        return std::move(s).combine(second.get_future(), [](int a, int b) { return a * 10 + b; });
       });
   EXPECT_EQ(f.get(), 12);
   EXPECT_EQ(error_of(run(give_error, [](future<int> s) {
-              return s.combine(make_ready_future(2), [](int, int) { return 0; });
+              return std::move(s).combine(make_ready_future(2), [](int, int) { return 0; });
             })),
             "source");
   promise<int> other;
@@ -228,11 +232,11 @@ TEST_P(future_scenarios, ACombinationWaitsForBothAndFailsWithEither) {
         other.set_exception(app_error("other"));
       },
       [&](future<int> s) {
-        return s.combine(other.get_future(), [](int, int) { return 0; });
+        return std::move(s).combine(other.get_future(), [](int, int) { return 0; });
       });
   EXPECT_EQ(error_of(std::move(failed_by_other)), "other");
   EXPECT_EQ(error_of(run(give_one, [](future<int> s) {
-              return s.combine(make_ready_future(2), [](int, int) -> int {
+              return std::move(s).combine(make_ready_future(2), [](int, int) -> int {
                 throw app_error("action");
               });
             })),
@@ -242,14 +246,14 @@ TEST_P(future_scenarios, ACombinationWaitsForBothAndFailsWithEither) {
 TEST_P(future_scenarios, TheFirstOfTwoIsTaken) {
   promise<int> never;
   auto f = run(give_one, [&](future<int> s) {
-    return when_any(s.then([](int n) { return n; }), never.get_future());
+    return when_any(std::move(s).then([](int n) { return n; }), never.get_future());
   });
   auto winner = f.get();
   EXPECT_EQ(winner.index, 0U);
   EXPECT_EQ(winner.result.value(), 1);
   promise<int> never_either;
   auto g = run(give_error, [&](future<int> s) {
-    return when_any(never_either.get_future(), s.then([](int n) { return n; }));
+    return when_any(never_either.get_future(), std::move(s).then([](int n) { return n; }));
   });
   EXPECT_EQ(g.get().index, 1U) << "an error is an end, too";
 }
@@ -257,7 +261,7 @@ TEST_P(future_scenarios, TheFirstOfTwoIsTaken) {
 TEST_P(future_scenarios, AnErrorPassesAlongAChainUntilSomebodyTakesIt) {
   int skipped = 0;
   auto f = run(give_error, [&](future<int> s) {
-    return s.then([&](int n) { return n + ++skipped; })
+    return std::move(s).then([&](int n) { return n + ++skipped; })
         .then([&](int n) { return n + ++skipped; })
         .recover([](const app_error&) { return 100; })
         .then([](int n) { return n + 1; });
@@ -284,7 +288,7 @@ TEST_F(future_scenarios_test, ACancelIsARequestAndTheProducerAnswersIt) {
   const std::stop_callback answer(p.stop_token(), [&] {
     p.set_exception(future_error(future_error::cancelled));
   });
-  auto dependent = f.then([](int n) { return n; });
+  auto dependent = std::move(f).then([](int n) { return n; });
   dependent.cancel();
   try {
     dependent.get();

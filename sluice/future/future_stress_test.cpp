@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/testing/eventually.hpp"
@@ -75,11 +76,13 @@ TEST_F(future_stress_test, SettingRacesWithAttaching) {
       },
       [&](random&) { p->set_value(7); },
       [&](random& choose) {
-        auto next = f.then([&](tracked t) {
+        auto next = std::move(f).then([&](tracked t) {
           ++ran;
           return t.value;
         });
-        if (choose.below(2) == 0) next = next.and_then([](int n) { return make_ready_future(n); });
+        if (choose.below(2) == 0) {
+          next = std::move(next).and_then([](int n) { return make_ready_future(n); });
+        }
         g = std::move(next);
       },
       [&] {
@@ -104,7 +107,7 @@ TEST_F(future_stress_test, SettingBreakingAndDroppingRaceWithEachOther) {
       [&](random& choose) {
         switch (choose.below(3)) {
           case 0: f = future<tracked>(); break;
-          case 1: (void)f.then([](tracked) {}); break;
+          case 1: (void)std::move(f).then([](tracked) {}); break;
           default:
             try {
               EXPECT_EQ(f.get().value, 7);
@@ -446,19 +449,19 @@ TEST_F(future_stress_test, RandomChainsOverTwoExecutorsEndOnce) {
       auto f = async(start, [n = i, keep = tracked()](std::stop_token) { return tracked(n); });
       for (auto left = choose.below(5); left > 0; --left) {
         switch (choose.below(5)) {
-          case 0: f = f.via(one); break;
-          case 1: f = f.via(two); break;
-          case 2: f = f.then([](tracked t) { return t; }); break;
+          case 0: f = std::move(f).via(one); break;
+          case 1: f = std::move(f).via(two); break;
+          case 2: f = std::move(f).then([](tracked t) { return t; }); break;
           case 3:
-            f = f.and_then([&, keep = tracked()](tracked t) {
+            f = std::move(f).and_then([&, keep = tracked()](tracked t) {
               return async(two, [t = std::move(t)] { return t; });
             });
             break;
-          default: f = f.recover([](const future_error&) { return tracked(-1); });
+          default: f = std::move(f).recover([](const future_error&) { return tracked(-1); });
         }
       }
       ++begun;
-      auto last = f.handle([&](settled<tracked>) { ++ended; });
+      auto last = std::move(f).handle([&](settled<tracked>) { ++ended; });
       if (choose.below(3) == 0) last.cancel();
       if (choose.below(3) == 0) last.get();
       run.did();

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/testing/eventually.hpp"
@@ -306,7 +307,7 @@ TEST_F(future_DeathTest, UsingAnInvalidFutureIsABrokenContract) {
   EXPECT_DEATH(
       {
         auto f = make_ready_future(1);
-        auto g = f.then([](int n) { return n; });
+        auto g = std::move(f).then([](int n) { return n; });
         f.cancel();
       },
       expected);

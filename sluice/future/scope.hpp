@@ -52,12 +52,13 @@
 
 namespace sluice {
 
-// With constructors, because g++ 12 destroys an aggregate temporary twice when it stands in a
-// co_await expression.
+// With constructors and no designated initialisers: g++ 12 destroys an aggregate temporary twice
+// when it stands in a co_await expression. Write `scope_options(8)`, `scope_options(8, stop)` or
+// `scope_options(8, stop, "uploads")`, or name an object and assign its members.
 struct scope_options {
   scope_options() = default;
-  scope_options(std::size_t most, std::stop_token asked = {}) noexcept
-      : max_children(most), stop(std::move(asked)) {}
+  scope_options(std::size_t most, std::stop_token asked = {}, std::string called = {}) noexcept
+      : max_children(most), stop(std::move(asked)), name(std::move(called)) {}
   scope_options(std::stop_token asked) noexcept : stop(std::move(asked)) {}
 
   std::size_t max_children = 65'536;

@@ -8,7 +8,7 @@
 // past an error. Moved from, it still says what it held, as a moved-from T does.
 // T may be void (`value()` then only throws or returns) or a reference.
 //
-//     f.handle([](settled<int> s) { return s ? s.value() : 0; });
+//     auto n = std::move(f).handle([](settled<int> s) { return s ? s.value() : 0; });
 //     if (auto* late = s.error_as<future_error>()) log(late->what());
 
 #include <exception>

@@ -15,7 +15,7 @@
 // Cost: one allocation more than a future, and one for each `then` or `fork`.
 //
 //     shared_future<config> ready(load_config());
-//     ready.then([](const config& c) { ... });
+//     auto size = ready.then([](const config& c) { return c.size(); });
 //     use(ready.get());
 
 #include <chrono>

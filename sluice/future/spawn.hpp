@@ -21,7 +21,7 @@
 //
 //     future<int> n = spawn(pool, length(lines));
 //     if (!n.try_get_for(1s)) n.cancel();
-//     spawn({pool, 9}, urgent());                 // with a priority: see start_on.hpp
+//     auto mail = spawn({pool, 9}, urgent());     // with a priority: see start_on.hpp
 
 #include <utility>
 

@@ -23,7 +23,7 @@
 //
 //     const status slept = co_await sleep_for(100ms);      // named, for g++ 12: see task.hpp
 //     if (!slept) co_return;                               // asked to stop
-//     after(1s).via(pool).then([] { refresh(); });
+//     auto refreshed = after(1s).via(pool).then([] { refresh(); });
 //     auto ticking = every(10s, pool, [] { report(); });
 //     ticking.cancel();
 
@@ -96,7 +96,8 @@ future<void> after(std::chrono::duration<Rep, Period> d, clock& on) {
   return detail::complete_at(deadline::after(d, on));
 }
 
-// With constructors, as wait_limits has, for the sake of g++ 12.
+// With constructors and no designated initialisers, as scope_options, because of g++ 12. Write
+// `every_options(clock)`, `every_options(stop)` or `every_options(clock, stop)`.
 struct every_options {
   every_options() = default;
   every_options(clock& which, std::stop_token asked = {}) noexcept

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/base/random.hpp"
@@ -184,7 +185,7 @@ TEST_F(timers_test, AfterIsCompleteAtItsTime) {
   clock.advance(59min);
   EXPECT_FALSE(f.is_ready());
   bool ran = false;
-  auto g = f.via(ex).then([&] { ran = true; });
+  auto g = std::move(f).via(ex).then([&] { ran = true; });
   clock.advance(1min);
   EXPECT_FALSE(ran);
   ex.run_all();

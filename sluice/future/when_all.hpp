@@ -12,9 +12,9 @@
 // and empty. The result has no executor: name one with `via`.
 // Cost: one allocation, and the result; an arrival is one atomic decrement.
 //
-//     when_all(load_user(id), load_orders(id))
-//         .then([](std::tuple<user, orders> both) { ... });
-//     when_all(std::move(pages)).then([](std::vector<page> all) { ... });
+//     auto shown = when_all(load_user(id), load_orders(id))
+//                      .then([](std::tuple<user, orders> both) { show(both); });
+//     auto printed = when_all(std::move(pages)).then([](std::vector<page> all) { print(all); });
 
 #include <tuple>
 #include <type_traits>

@@ -33,7 +33,7 @@
 // for a std::lock_guard or a select, it is the address of the code that called.
 //
 //     inspect::enabled on;                                 // in main
-//     ...
+//     work();
 //     std::cerr << inspect::to_text(inspect::waits());
 
 #include <chrono>

@@ -9,10 +9,11 @@
 // order of their times, and in order of arrival when those are equal. A consumer that waits for one
 // is woken at once when an earlier one is pushed. `try_pop` says `empty` while there are items but
 // none is due. After `close` what is inside still appears, each at its time; then consumers hear
-// `closed`. Capacity counts what is inside, due or not. Everything else (waiting, cancel safety,
-// exceptions, wake-ups) is as in exchange.hpp, for all queues. An item that is due by a wait's
-// deadline wins over it, even if both are noticed late; a deadline before the item's time ends the
-// wait with timed_out, and so does one on another clock than the queue's.
+// `closed`. `close_and_drop` drops what is inside instead. Capacity counts what is inside, due or
+// not. Everything else (waiting, cancel safety, exceptions, wake-ups) is as in exchange.hpp, for all
+// queues. An item that is due by a wait's deadline wins over it, even if both are noticed late; a
+// deadline before the item's time ends the wait with timed_out, and so does one on another clock
+// than the queue's.
 // When full, as `overflow` says: block, reject, drop_newest (the incoming one), drop_oldest (the
 // one queued first, whatever its time), latest (the one queued last).
 // Destroying it while anybody waits inside is a broken contract; otherwise it may be destroyed by
@@ -23,7 +24,7 @@
 // Limits: capacity from 1 to 2^32 - 2; T must be movable.
 //
 //     sluice::delay_queue<mail> later(1000);
-//     later.push({letter, std::chrono::steady_clock::now() + 5min});
+//     (void)later.push({letter, std::chrono::steady_clock::now() + 5min});
 //     while (auto m = later.pop()) send(m->item);
 
 #include <cstddef>
@@ -48,6 +49,11 @@ struct delay_queue_options {
   std::function<void(delayed<T>&&)> on_drop{};
 
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the queue
+
+  // As queue_options::problem.
+  const char* problem() const noexcept {
+    return detail::queue_problem(capacity, overflow, weight_max, static_cast<bool>(weigh));
+  }
 };
 
 template <class T>

@@ -45,6 +45,21 @@
 
 namespace sluice {
 
+namespace detail {
+
+// What every queue expects of its options: null, or the first that they do not have.
+inline const char* queue_problem(std::size_t capacity, overflow how, std::size_t weight_max,
+                                 bool weighs) noexcept {
+  if (how == overflow::caller_runs) {
+    return "a policy other than caller_runs, which is for executors";
+  }
+  if (capacity == 0) return "a capacity of at least 1";
+  if ((weight_max != 0) != weighs) return "weight_max and weigh to be given together";
+  return nullptr;
+}
+
+}  // namespace detail
+
 template <class T>
 struct queue_options {
   std::size_t capacity = 0;  // in items; at least 1 (a channel may have 0)
@@ -59,6 +74,12 @@ struct queue_options {
 
   // Sees every item that a policy dropped, on the thread whose push dropped it, without the lock.
   std::function<void(T&&)> on_drop{};
+
+  // Returns what a constructor expects and these options do not have, such as "a capacity of at
+  // least 1", or null. The constructor ends the program: check options from a configuration first.
+  const char* problem() const noexcept {
+    return detail::queue_problem(capacity, overflow, weight_max, static_cast<bool>(weigh));
+  }
 };
 
 // What the exchange asks of a store. All calls are under the exchange's lock.
@@ -90,6 +111,9 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
 
   // False: it was closed already.
   bool close();
+  // Closes, and drops what is inside: consumers get `closed` at once. Each item goes to `on_drop`.
+  // Returns how many.
+  std::size_t close_and_drop();
   bool is_closed() const noexcept { return closed_.load(acquire); }
 
   std::size_t size() const noexcept { return size_.load(relaxed); }

@@ -23,7 +23,7 @@
 //
 //     struct mail { int priority; std::string text; };
 //     sluice::priority_queue<mail> outbox({.capacity = 1000, .ageing = 10s});
-//     outbox.push({.priority = 9, .text = "your code is 1234"});
+//     (void)outbox.push({.priority = 9, .text = "your code is 1234"});
 //     while (auto m = outbox.pop()) send(*m);
 
 #include <chrono>
@@ -51,6 +51,12 @@ struct priority_queue_options {
   // How long an item waits to count as one priority more urgent; zero: priorities are absolute.
   std::chrono::nanoseconds ageing{0};
   sluice::clock* clock = nullptr;  // null: the real clock; outlives the queue
+
+  // As queue_options::problem.
+  const char* problem() const noexcept {
+    if (ageing < std::chrono::nanoseconds::zero()) return "an ageing that is not negative";
+    return detail::queue_problem(capacity, overflow, weight_max, static_cast<bool>(weigh));
+  }
 };
 
 template <class T, class PriorityOf = default_priority>

@@ -17,9 +17,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -45,10 +47,36 @@ struct [[nodiscard]] batch_result {
   sluice::status status = sluice::status::ok;  // ok exactly when all were accepted
 };
 
-template <class Queue, class T>
-class queue_calls {
+// Takes item after item, for a range-for, until `take` returns none: closed and drained.
+template <class From, class T, outcome<T> (*take)(From&, const call_site&)>
+class taking_iterator {
  public:
   using value_type = T;
+  using difference_type = std::ptrdiff_t;
+
+  taking_iterator(From& from, const call_site& at) : from_(&from), at_(at) { ++*this; }
+  T& operator*() { return *item_; }
+  taking_iterator& operator++() {
+    item_.reset();
+    if (auto next = take(*from_, at_)) item_.emplace(std::move(*next));
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  bool operator==(std::default_sentinel_t) const noexcept { return !item_.has_value(); }
+
+ private:
+  From* from_;
+  call_site at_;
+  std::optional<T> item_;
+};
+
+template <class Queue, class T>
+class queue_calls {
+  static outcome<T> next(queue_calls& from, const call_site& at) { return from.pop(at); }
+
+ public:
+  using value_type = T;
+  using iterator = taking_iterator<queue_calls, T, &queue_calls::next>;
 
   // Waits for room, as the policy says. ok, closed, full (reject, too heavy), dropped.
   status push(T&& item, call_site at = {}) {
@@ -61,6 +89,16 @@ class queue_calls {
   }
   status push(const T& item, std::stop_token stop, call_site at = {}) {
     return push(T(item), std::move(stop), at);
+  }
+
+  // The same with an item made from `args`, which is lost if the push fails.
+  template <class... Args>
+  status emplace(Args&&... args) {
+    return push(make_item(std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  status try_emplace(Args&&... args) {
+    return try_push(make_item(std::forward<Args>(args)...));
   }
 
   // Never waits: `full` also when the policy is block.
@@ -175,6 +213,10 @@ class queue_calls {
     return awaitable<pop_some_op<>>(std::move(limits), self(), max);
   }
 
+  // for (auto& item : queue) ... until it is closed and drained.
+  iterator begin(call_site at = {}) { return iterator(*this, at); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+
   static outcome<T> to_outcome(std::optional<T>& slot, status done) {
     if (slot.has_value()) return outcome<T>(std::move(*slot));
     return outcome<T>(done);
@@ -218,6 +260,15 @@ class queue_calls {
   };
 
   Queue& self() noexcept { return static_cast<Queue&>(*this); }
+
+  template <class... Args>
+  static T make_item(Args&&... args) {
+    if constexpr (std::is_constructible_v<T, Args...>) {
+      return T(std::forward<Args>(args)...);
+    } else {
+      return T{std::forward<Args>(args)...};
+    }
+  }
 
   // Out of line: the calls around them are small enough to be inlined.
   [[gnu::noinline]] status wait_push(T& item, const wait_limits& limits) {

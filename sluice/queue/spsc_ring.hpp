@@ -29,7 +29,7 @@
 //
 //     sluice::spsc_ring<packet> ring(4096);
 //     std::jthread parser([&] { while (auto p = ring.pop()) parse(*p); });
-//     while (read(p)) ring.push(std::move(p));
+//     while (read(p)) (void)ring.push(std::move(p));
 //     ring.close();
 
 #include <algorithm>
@@ -59,6 +59,16 @@ struct spsc_ring_options {
   std::size_t capacity = 0;  // in items; at least 1
   sluice::overflow overflow = sluice::overflow::block;  // or reject
   std::string name{};  // for messages, and what inspect calls it
+
+  // As queue_options::problem.
+  const char* problem() const noexcept {
+    if (overflow != sluice::overflow::block && overflow != sluice::overflow::reject) {
+      return "overflow::block or overflow::reject";
+    }
+    if (capacity == 0) return "a capacity of at least 1";
+    return capacity <= capacity_max ? nullptr : "a capacity of at most 2^48";
+  }
+  static constexpr std::size_t capacity_max = std::size_t{1} << 48;
 };
 
 template <class T>
@@ -147,8 +157,7 @@ class spsc_ring : public queue_calls<spsc_ring<T>, T> {
     counter.store(counter.load(relaxed) + 1, relaxed);
   }
   static constexpr const char* type = "sluice::spsc_ring";
-  static constexpr std::size_t capacity_max = std::size_t{1} << 48;
-  static std::uint64_t mask_for(std::size_t capacity, const std::string& name);
+  static std::uint64_t mask_for(const options& o);
 
   // Constant after construction.
   const std::string name_;

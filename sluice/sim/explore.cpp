@@ -11,6 +11,8 @@
 #include "sluice/sim/detail/report.hpp"
 #include "sluice/sim/detail/scheduler.hpp"
 #include "sluice/sim/detail/simulated_atomic.hpp"
+#include "sluice/sim/detail/source_lines.hpp"
+#include "sluice/sim/detail/spin_guard.hpp"
 #include "sluice/sim/detail/strategy.hpp"
 
 namespace sluice::sim {
@@ -20,6 +22,7 @@ using detail::deviation;
 
 constexpr int minimizing_runs_max = 600;
 constexpr std::size_t shown_trace_max = 4096;
+constexpr std::size_t loop_calls_max = 6;
 
 std::unique_ptr<detail::strategy> make_strategy(const options& o) {
   switch (o.how) {
@@ -47,6 +50,7 @@ class exploration {
 
   result explore() {
     const detail::catch_faults faults;
+    const detail::spin_guard guard(options_.spin_max);
     const auto chosen = make_strategy(options_);
     detail::recorder recorded(*chosen);
     const auto began = detail::real_now();
@@ -114,6 +118,8 @@ class exploration {
       return runs < minimizing_runs_max && detail::real_now() < give_up;
     };
     // One that fails only the first time depends on something from outside of the schedule.
+    // Each run of an endless loop takes spin_max.
+    if (as.kind == failure_kind::endless_loop) return path;
     if (!may_go_on() || !fails(path, as)) return path;
     for (std::size_t part = std::max<std::size_t>(path.size() / 2, 1); part > 0;) {
       bool shorter = false;
@@ -147,6 +153,9 @@ class exploration {
                           (ended.failed ? "fails otherwise: " + ended.message : "does not fail") +
                           "\nsomething from outside of the schedule decides, "
                           "such as a static";
+    for (const auto& call : detail::caller_lines(ended.loop, loop_calls_max)) {
+      r.message += "\n  at " + call;
+    }
     r.trace = detail::to_trace(again.path());
     std::vector<std::string> names;
     for (std::uint32_t i = 0; i < ended.threads; ++i) names.push_back(runner_.thread_name(i));
@@ -170,6 +179,8 @@ const char* to_string(failure_kind kind) noexcept {
       return "deadlock";
     case failure_kind::livelock:
       return "livelock";
+    case failure_kind::endless_loop:
+      return "endless loop";
     case failure_kind::exception:
       return "exception";
     case failure_kind::leak:

@@ -21,7 +21,8 @@
 // reason is not tried by it, only by the random searches. The body runs once per schedule: it makes
 // what it needs anew, starts threads, joins them, and checks. Statics keep their state from one
 // schedule to the next. At most 32 threads at a time. Limits: std::atomic is no point for a switch
-// (use sluice::atomic); files and sockets are real. A use after free is seen of atomics, of
+// (use sluice::atomic), and a loop that waits for one fails after `spin_max`, with its line; files
+// and sockets are real. A use after free is seen of atomics, of
 // shared<T>, of links of lists and through a pointer that was itself freed; malloc is not followed.
 // Linux on x86-64 only. Cost: some microseconds a schedule.
 //
@@ -57,11 +58,12 @@ enum class memory_order_model : std::uint8_t {
 };
 
 enum class failure_kind : std::uint8_t {
-  check,      // sim::check was false, or a contract of the library was broken
-  race,       // plain data, unguarded
-  deadlock,   // all wait, and nothing will wake them: also a lost wake-up
-  livelock,   // no end, though every thread had its turn
-  exception,  // left a thread
+  check,         // sim::check was false, or a contract of the library was broken
+  race,          // plain data, unguarded
+  deadlock,      // all wait, and nothing will wake them: also a lost wake-up
+  livelock,      // no end, though every thread had its turn
+  endless_loop,  // a thread computes on and on without a step
+  exception,     // left a thread
   leak,
   use_after_free,
   crash,  // a bad address, abort
@@ -83,6 +85,9 @@ struct options {
   bool leaks = true;
   std::string trace{};                    // of replay
   std::chrono::milliseconds time_max{0};  // 0: none; one schedule is run in any case
+  // Processor time that a thread may compute without a step, as a loop over a std::atomic does:
+  // then it is an endless loop. 0: no limit.
+  std::chrono::milliseconds spin_max{2'000};
   // How long a schedule that failed is made shorter, in real time; 0: it is shown as it is.
   std::chrono::milliseconds minimize_max{20'000};
   // Asked after each schedule, as by GoogleTest's macro: what else failed in it, in its first line

@@ -69,7 +69,9 @@ inline result explore_with_expectations(options how, const std::function<void()>
   return explore(how, body);
 }
 
-inline void explore_as_test(options how, const char* name, void (*body)()) {
+// Fails at the place of the macro: what failed inside is part of the text.
+inline void explore_as_test(options how, const char* name, const char* file, int line,
+                            void (*body)()) {
   how.name = name;
   if (const char* const trace = std::getenv("SLUICE_SIM_TRACE")) {
     how.how = search::replay;
@@ -86,15 +88,15 @@ inline void explore_as_test(options how, const char* name, void (*body)()) {
     text += "or with SLUICE_SIM_TRACE=" + found.trace + " " + program_invocation_name +
             " --gtest_filter=" + name + "\n";
   }
-  ADD_FAILURE() << text;
+  ADD_FAILURE_AT(file, line) << text;
 }
 
 }  // namespace sluice::sim::detail
 
-#define SLUICE_EXPLORE(Suite, Name, ...)                                                          \
-  static void sluice_explored_##Suite##_##Name();                                                 \
-  TEST(Suite, Name) {                                                                             \
-    ::sluice::sim::detail::explore_as_test(::sluice::sim::options{__VA_ARGS__}, #Suite "." #Name, \
-                                           &sluice_explored_##Suite##_##Name);                    \
-  }                                                                                               \
+#define SLUICE_EXPLORE(Suite, Name, ...)                                                           \
+  static void sluice_explored_##Suite##_##Name();                                                  \
+  TEST(Suite, Name) {                                                                              \
+    ::sluice::sim::detail::explore_as_test(::sluice::sim::options{__VA_ARGS__}, #Suite "." #Name,  \
+                                           __FILE__, __LINE__, &sluice_explored_##Suite##_##Name); \
+  }                                                                                                \
   static void sluice_explored_##Suite##_##Name()

@@ -138,14 +138,25 @@ TEST(Expectations, ALongTextIsCut) {
   EXPECT_LT(r.message.size(), 4'096U);
 }
 
-// What a test of the macro says when it fails.
-std::string said_by(options how, void (*body)()) {
+// The failure that a test of the macro reports.
+::testing::TestPartResult failure_of(options how, void (*body)()) {
   ::testing::TestPartResultArray said;
   {
     const ::testing::ScopedFakeTestPartResultReporter hears(&said);
-    detail::explore_as_test(std::move(how), "Purse.IsNeverOverdrawn", body);
+    detail::explore_as_test(std::move(how), "Purse.IsNeverOverdrawn", "purse_test.cpp", 17, body);
   }
-  return said.size() == 1 ? said.GetTestPartResult(0).message() : "not once";
+  if (said.size() == 1) return said.GetTestPartResult(0);
+  return {::testing::TestPartResult::kFatalFailure, "", 0, "not once"};
+}
+
+std::string said_by(options how, void (*body)()) {
+  return failure_of(std::move(how), body).message();
+}
+
+TEST(ExploreMacro, FailsInTheFileAndLineOfTheTest) {
+  const auto failure = failure_of({.how = search::exhaustive}, &expects_both);
+  EXPECT_STREQ(failure.file_name(), "purse_test.cpp");
+  EXPECT_EQ(failure.line_number(), 17);
 }
 
 TEST(ExploreMacro, PrintsTheCommandThatReplaysJustThisTest) {

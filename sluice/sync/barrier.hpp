@@ -21,8 +21,9 @@
 //
 //     barrier step(4, [] { swap(now, next); });
 //     for (int i = 0; i < rounds; ++i) { compute(part); step.arrive_and_wait(); }
-//     auto token = step.arrive();  ...  if (!step.try_wait_for(token, 1s)) complain();
-//     co_await step.async_arrive_and_wait();
+//     auto token = step.arrive();
+//     if (!step.try_wait_for(token, 1s)) complain();
+//     (void)co_await step.async_arrive_and_wait();
 
 #include <chrono>
 #include <cstddef>

@@ -19,8 +19,8 @@
 //     event ready;
 //     std::jthread worker([&] { prepare(); ready.set(); });
 //     ready.wait();                                         // at once if it is set already
-//     if (!ready.try_wait_for(1s, stop)) return;
-//     co_await ready.async_wait();
+//     if (!ready.try_wait_for(1s, stop)) complain();
+//     (void)co_await ready.async_wait();
 
 #include <cstdint>
 

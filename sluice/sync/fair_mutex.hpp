@@ -19,7 +19,7 @@
 //
 //     sluice::fair_mutex turn;
 //     const std::lock_guard hold(turn);                    // or std::unique_lock, std::scoped_lock
-//     if (turn.try_lock_for(5ms)) { ...; turn.unlock(); }
+//     if (turn.try_lock_for(5ms)) { work(); turn.unlock(); }
 //     auto held = co_await turn.async_lock(limits);
 
 #include <cstddef>

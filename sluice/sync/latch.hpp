@@ -20,7 +20,7 @@
 //     for (auto& w : pool) w.start([&] { work(); done.count_down(); });
 //     done.wait();
 //     if (!done.try_wait_for(5s)) complain();
-//     co_await done.async_wait();
+//     (void)co_await done.async_wait();
 
 #include <cstddef>
 #include <cstdint>

@@ -21,7 +21,7 @@
 //     from->balance -= 5;
 //     to->balance += 5;
 //
-//     if (auto held = try_lock_all_for(10ms, mutex_, other_mutex_)) ...
+//     if (auto held = try_lock_all_for(10ms, mutex_, other_mutex_)) work();
 
 #include <array>
 #include <chrono>

@@ -16,6 +16,13 @@
 
 namespace sluice {
 
+// How a timed lock ended: a status that also converts to bool, as std's TimedLockable requires.
+class [[nodiscard]] timed_lock_status : public status {
+ public:
+  constexpr timed_lock_status(status ended) noexcept : status(ended) {}
+  constexpr operator bool() const noexcept { return *this == status::ok; }
+};
+
 // An operation that takes a lock: it has no result but how it ended.
 class lock_op_base {
  public:
@@ -49,21 +56,22 @@ class lock_calls {
   }
 
   template <class Rep, class Period>
-  bool try_lock_for(std::chrono::duration<Rep, Period> wait, call_site at = {}) {
-    return static_cast<bool>(lock_within({deadline::after(wait), {}, at}));
+  timed_lock_status try_lock_for(std::chrono::duration<Rep, Period> wait, call_site at = {}) {
+    return lock_within({deadline::after(wait), {}, at});
   }
   template <class Rep, class Period>
-  status try_lock_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
-                      call_site at = {}) {
+  timed_lock_status try_lock_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
+                                 call_site at = {}) {
     return lock_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  bool try_lock_until(std::chrono::time_point<Clock, Duration> when, call_site at = {}) {
-    return static_cast<bool>(lock_within({deadline::at(when), {}, at}));
+  timed_lock_status try_lock_until(std::chrono::time_point<Clock, Duration> when,
+                                   call_site at = {}) {
+    return lock_within({deadline::at(when), {}, at});
   }
   template <class Clock, class Duration>
-  status try_lock_until(std::chrono::time_point<Clock, Duration> when, std::stop_token stop,
-                        call_site at = {}) {
+  timed_lock_status try_lock_until(std::chrono::time_point<Clock, Duration> when,
+                                   std::stop_token stop, call_site at = {}) {
     return lock_within({deadline::at(when), std::move(stop), at});
   }
 

@@ -18,7 +18,7 @@
 //
 //     sluice::mutex m;
 //     const std::lock_guard hold(m);                       // or std::unique_lock, std::scoped_lock
-//     if (m.try_lock_for(5ms)) { ...; m.unlock(); }
+//     if (m.try_lock_for(5ms)) { work(); m.unlock(); }
 //     auto held = co_await m.async_lock({deadline::after(1s)});
 
 #include <cstdint>

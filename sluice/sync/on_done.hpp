@@ -9,7 +9,7 @@
 // Cost: one allocation.
 //
 //     on_done([&] { return queue.async_pop({deadline::after(1s)}); },
-//             [](outcome<job> j) { ... });
+//             [](outcome<job> j) { use(j); });
 
 #include <coroutine>
 #include <exception>

@@ -15,9 +15,11 @@
 // Cost: 32 bytes, no allocation; uncontended one exchange and one store.
 //
 //     semaphore slots(8);
-//     slots.acquire();  ...  slots.release();
-//     if (slots.try_acquire_for(100ms, 3)) ...
-//     co_await slots.async_acquire();
+//     slots.acquire();
+//     work();
+//     slots.release();
+//     if (slots.try_acquire_for(100ms, 3)) slots.release(3);
+//     (void)co_await slots.async_acquire();
 
 #include <chrono>
 #include <cstdint>

@@ -22,8 +22,8 @@
 // allocation. (./bench sync)
 //
 //     sluice::shared_mutex m;
-//     { const std::shared_lock reading(m); ... }
-//     { const std::unique_lock writing(m, 5ms); if (writing) ... }
+//     { const std::shared_lock reading(m); look(); }
+//     { const std::unique_lock writing(m, 5ms); if (writing) change(); }
 //     auto reading = co_await m.async_lock_shared(limits);
 
 #include <chrono>
@@ -72,21 +72,23 @@ class shared_mutex : public lock_calls<shared_mutex> {
   void unlock_shared() noexcept;
 
   template <class Rep, class Period>
-  bool try_lock_shared_for(std::chrono::duration<Rep, Period> wait, call_site at = {}) {
-    return static_cast<bool>(lock_shared_within({deadline::after(wait), {}, at}));
+  timed_lock_status try_lock_shared_for(std::chrono::duration<Rep, Period> wait,
+                                        call_site at = {}) {
+    return lock_shared_within({deadline::after(wait), {}, at});
   }
   template <class Rep, class Period>
-  status try_lock_shared_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop,
-                             call_site at = {}) {
+  timed_lock_status try_lock_shared_for(std::chrono::duration<Rep, Period> wait,
+                                        std::stop_token stop, call_site at = {}) {
     return lock_shared_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
-  bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> when, call_site at = {}) {
-    return static_cast<bool>(lock_shared_within({deadline::at(when), {}, at}));
+  timed_lock_status try_lock_shared_until(std::chrono::time_point<Clock, Duration> when,
+                                          call_site at = {}) {
+    return lock_shared_within({deadline::at(when), {}, at});
   }
   template <class Clock, class Duration>
-  status try_lock_shared_until(std::chrono::time_point<Clock, Duration> when,
-                               std::stop_token stop, call_site at = {}) {
+  timed_lock_status try_lock_shared_until(std::chrono::time_point<Clock, Duration> when,
+                                          std::stop_token stop, call_site at = {}) {
     return lock_shared_within({deadline::at(when), std::move(stop), at});
   }
   status lock_shared_within(const wait_limits& limits);

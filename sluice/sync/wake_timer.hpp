@@ -11,7 +11,7 @@
 // Those that `due` claims are woken when it no longer touches the owner. Arm it on one clock, under
 // the owner's lock, and not while `is_coming()`: the owner is about to look again anyway.
 //
-//     alarm_(new wake_timer([this](wake_batch& wakes) { serve(wakes); }))
+//     owner() : alarm_(new wake_timer([this](wake_batch& wakes) { serve(wakes); })) {}
 //     ~owner() { alarm_->leave(clock_); }
 
 #include <functional>

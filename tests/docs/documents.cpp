@@ -111,6 +111,14 @@ void check_tables(const source_file& in, const names& there, findings& found) {
   }
 }
 
+void check_quote(const std::string& path, const block& quote, const source_tree& tree,
+                 findings& found) {
+  for (const source_file& source : tree) {
+    if (is_compiled(source.path) && is_quoted_from(quote.lines, source.text)) return;
+  }
+  found.push_back({path, quote.line, "this C++ is in no program of examples/ or docs/snippets/"});
+}
+
 }  // namespace
 
 std::vector<block> blocks_of(std::string_view markdown) {
@@ -143,16 +151,43 @@ findings check_quotes(const source_tree& tree) {
   for (const source_file& document : tree) {
     if (!document.path.ends_with(".md")) continue;
     for (const block& b : blocks_of(document.text)) {
-      if (b.language != "cpp") continue;
-      bool is_somewhere = false;
-      for (const source_file& source : tree) {
-        is_somewhere |= is_compiled(source.path) && is_quoted_from(b.lines, source.text);
-      }
-      if (!is_somewhere) {
-        found.push_back(
-            {document.path, b.line, "this C++ is in no program of examples/ or docs/snippets/"});
-      }
+      if (b.language == "cpp") check_quote(document.path, b, tree, found);
     }
+  }
+  return found;
+}
+
+bool is_public_header(std::string_view path) {
+  return path.starts_with("sluice/") && path.ends_with(".hpp") &&
+         path.find("/detail/") == std::string_view::npos &&
+         path.find("/testing/") == std::string_view::npos;
+}
+
+std::vector<block> examples_of(std::string_view header) {
+  constexpr std::string_view comment = "//";
+  constexpr std::string_view indented = "//     ";
+  std::vector<block> examples;
+  std::string_view before;  // the line before this one, of the comment
+  bool inside = false;
+  std::size_t number = 0;
+  for (const std::string_view line : architecture::lines_of(header)) {
+    ++number;
+    if (!line.starts_with(comment) && !before.empty()) break;  // the end of the first comment
+    if (!line.starts_with(comment)) continue;
+    const bool is_example = line.starts_with(indented) && (inside || before == comment);
+    if (is_example && !inside) examples.push_back({"cpp", number, {}});
+    if (is_example) examples.back().lines.push_back(line.substr(indented.size()));
+    inside = is_example;
+    before = line;
+  }
+  return examples;
+}
+
+findings check_header_examples(const source_tree& tree) {
+  findings found;
+  for (const source_file& header : tree) {
+    if (!is_public_header(header.path)) continue;
+    for (const block& b : examples_of(header.text)) check_quote(header.path, b, tree, found);
   }
   return found;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // What is checked of a Markdown document: its quotes of code, its links, and the tests that it
-// names.
+// names. And of a public header: the examples in the comment that it begins with.
 
 #include <string>
 #include <string_view>
@@ -29,6 +29,15 @@ bool is_quoted_from(const std::vector<std::string_view>& quote, std::string_view
 
 // Every C++ block of every document must stand in a program of examples/ or docs/snippets/.
 findings check_quotes(const source_tree& tree);
+
+// Whether a header of sluice/ is for users, and begins with a comment that explains it.
+bool is_public_header(std::string_view path);
+
+// The paragraphs of the first comment that are indented by five spaces, each behind an empty line.
+std::vector<block> examples_of(std::string_view header);
+
+// Every example of every public header must stand in a program of examples/ or docs/snippets/.
+findings check_header_examples(const source_tree& tree);
 
 struct link {
   std::size_t line = 0;

@@ -33,6 +33,17 @@ TEST(Documents, QuoteOnlyCodeThatIsCompiled) {
   EXPECT_TRUE(found.empty()) << to_string(found);
 }
 
+TEST(PublicHeaders, ShowOnlyExamplesThatAreCompiled) {
+  std::size_t examples = 0;
+  for (const source_file& file : repository()) {
+    if (is_public_header(file.path)) examples += examples_of(file.text).size();
+  }
+  std::printf("%zu examples in headers\n", examples);
+  EXPECT_GT(examples, 0U);
+  const auto found = check_header_examples(repository());
+  EXPECT_TRUE(found.empty()) << to_string(found);
+}
+
 TEST(Documents, LinkToWhatIsThere) {
   findings found;
   for_each_document([&](const source_file& file) {
@@ -87,6 +98,36 @@ TEST(Quote, IsLookedForInExamplesAndSnippetsOnly) {
   const source_tree quoted = {{"README.md", "```cpp\nrun();\n```\n"},
                               {"examples/x.cpp", "  run();\n"}};
   EXPECT_TRUE(check_quotes(quoted).empty());
+}
+
+constexpr std::string_view header =
+    "#pragma once\n\n// Purpose.\n//     no example: text\n//\n//     a();\n//     b();\n"
+    "//\n//     c();\n\n#include <x>\n//\n//     no example: another comment\n";
+
+TEST(HeaderExample, IsAnIndentedParagraphOfTheFirstComment) {
+  const auto examples = examples_of(header);
+  ASSERT_EQ(examples.size(), 2U);
+  EXPECT_EQ(examples[0].lines, (std::vector<std::string_view>{"a();", "b();"}));
+  EXPECT_EQ(examples[0].line, 6U);
+  EXPECT_EQ(examples[1].lines, (std::vector<std::string_view>{"c();"}));
+}
+
+TEST(HeaderExample, MustBeCompiledSomewhere) {
+  const source_file of_user = {"sluice/base/x.hpp", std::string(header)};
+  const source_tree quoted = {of_user, {"docs/snippets/headers/x.cpp", "  a();\n  b();\n c();\n"}};
+  EXPECT_TRUE(check_header_examples(quoted).empty());
+  const source_tree changed = {of_user, {"docs/snippets/headers/x.cpp", "  a();\n  c();\n"}};
+  const auto found = check_header_examples(changed);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].path, "sluice/base/x.hpp");
+  EXPECT_EQ(found[0].line, 6U);
+}
+
+TEST(HeaderExample, IsNotAskedForOfHeadersThatAreNotForUsers) {
+  EXPECT_TRUE(is_public_header("sluice/base/x.hpp"));
+  EXPECT_FALSE(is_public_header("sluice/base/detail/x.hpp"));
+  EXPECT_FALSE(is_public_header("sluice/queue/testing/x.hpp"));
+  EXPECT_FALSE(is_public_header("jobs/model/job.hpp"));
 }
 
 TEST(Link, IsRelativeToItsDocument) {

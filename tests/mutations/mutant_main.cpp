@@ -52,6 +52,8 @@ const char* word_for(failure_kind kind) {
       return "deadlock";
     case failure_kind::livelock:
       return "livelock";
+    case failure_kind::endless_loop:
+      return "endless_loop";
     case failure_kind::exception:
       return "exception";
     case failure_kind::leak:

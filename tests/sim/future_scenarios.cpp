@@ -77,7 +77,7 @@ void a_stage_runs_once_whoever_comes_first() {
   promise<int> p;
   auto f = p.get_future();
   std::jthread producer([&] { p.set_value(20); });
-  auto last = f.then([&](int v) {
+  auto last = std::move(f).then([&](int v) {
                  ++runs.change();
                  return v + 1;
                }).then([](int v) { return 2 * v; });
@@ -89,7 +89,7 @@ void what_a_stage_throws_goes_past_those_that_want_a_value() {
   auto f = p.get_future();
   std::jthread producer([&] { p.set_exception(std::runtime_error("no")); });
   bool skipped = true;
-  const int got = f.then([&](int v) {
+  const int got = std::move(f).then([&](int v) {
                      skipped = false;
                      return v;
                    })

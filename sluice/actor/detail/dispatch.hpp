@@ -225,13 +225,26 @@ template <class Actor, class Message>
 inline constexpr bool this_actor_has_a_public_on_for_it = handles<Actor, Message>;
 
 template <class A, class M>
+constexpr void check_handler() noexcept {
+  static_assert(this_actor_has_a_public_on_for_it<A, M>,
+                "this actor has no public on() for one of its messages");
+}
+template <class A, message... Ms>
+constexpr void check_handlers_for(messages<Ms...>) noexcept {
+  (check_handler<A, Ms>(), ...);
+}
+template <class A>
+void check_handlers() noexcept {
+  check_handlers_for<A>(typename A::takes());
+}
+
+template <class A, class M>
 constexpr const message_ops& ops_of() noexcept {
   static_assert(this_actor_takes_this_message<A, M>,
                 "this actor does not take such a message: it is not in the list of its class, "
                 "actor<Self, messages...>");
   if constexpr (this_actor_takes_this_message<A, M>) {
-    static_assert(this_actor_has_a_public_on_for_it<A, M>,
-                  "this actor has no public on() for one of its messages");
+    check_handler<A, M>();
     return ops_for<A, M>;
   }
 }

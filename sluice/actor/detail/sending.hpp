@@ -165,7 +165,7 @@ future<T> told_until(told_ask_ptr told, const wait_limits& limits, future<T> f) 
   f = until(limits, std::move(f));
   if (told == nullptr) [[likely]]
     return f;
-  return f.finally([told = std::move(told)] { told->end(); });
+  return std::move(f).finally([told = std::move(told)] { told->end(); });
 }
 
 // A request that was handed in, or was not: then who asked hears why. `name` (-> string) is of who

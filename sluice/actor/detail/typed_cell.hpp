@@ -95,8 +95,13 @@ class made_cell final : public typed_cell<A> {
 executor& executor_for(system_core& system, const actor_options& o,
                        std::unique_ptr<cell_extra>& extra);
 
+// Does not compile if the actor lists a message without a handler (dispatch.hpp).
+template <class A>
+void check_handlers() noexcept;
+
 template <class A, class Make>
 cell_ptr spawn_cell(cell& parent, const actor_options& o, Make make) {
+  check_handlers<A>();
   std::unique_ptr<cell_extra> extra;
   executor& on = executor_for(parent.system(), o, extra);
   auto* const made = new made_cell<A, Make>(parent.system(), parent, on, o, std::move(make));
@@ -108,6 +113,7 @@ cell_ptr spawn_cell(cell& parent, const actor_options& o, Make make) {
 // With the usual options.
 template <class A, class Make>
 cell_ptr spawn_cell(cell& parent, Make make) {
+  check_handlers<A>();
   static const actor_options usual;
   auto* const made = new made_cell<A, Make>(parent.system(), parent, executor_of(parent.system()),
                                             usual, std::move(make));

@@ -2,6 +2,8 @@
 
 // The inside of circuit_breaker::call.
 
+#include <utility>
+
 #include "sluice/flow/circuit_breaker.hpp"
 #include "sluice/future/promise.hpp"
 
@@ -67,8 +69,8 @@ future<T> circuit_breaker::call_future(F& f, Failed failed) {
   if (!entered) return make_failed_future<T>(refusal(entered));
   try {
     auto begun = f();
-    return begun.handle([this, entered = std::move(entered),
-                         failed = std::move(failed)](settled<T> s) mutable -> T {
+    return std::move(begun).handle([this, entered = std::move(entered),
+                                    failed = std::move(failed)](settled<T> s) mutable -> T {
       if (!s) {
         entered.end(judge(s.error()));
       } else if constexpr (std::is_void_v<T>) {

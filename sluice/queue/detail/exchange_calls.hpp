@@ -240,6 +240,30 @@ bool exchange<T, Store>::close() {
 }
 
 template <class T, class Store>
+std::size_t exchange<T, Store>::close_and_drop() {
+  bin dropped;
+  std::size_t count = 0;
+  {
+    wake_batch wakes;
+    const std::lock_guard hold(lock_);
+    closed_.store(true, release);  // release: pairs with the acquire in is_closed
+    struct serving {
+      exchange& self;
+      wake_batch& wakes;
+      ~serving() { self.serve_waiting(wakes, 0); }
+    } const at_the_end{*this, wakes};
+    const auto sink = [&](T&& item) { dropped.add(std::move(item)); };
+    for (; size_.load(relaxed) > 0; ++count) {
+      weight_ -= store_.evict_oldest(sink);
+      set_size(size_.load(relaxed) - 1);
+      ++stats_.dropped;
+    }
+  }
+  report(dropped);
+  return count;
+}
+
+template <class T, class Store>
 void exchange<T, Store>::reconsider(wake_batch& wakes) {
   const std::lock_guard hold(lock_);
   serve_waiting(wakes, 0);

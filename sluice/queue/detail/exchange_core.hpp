@@ -22,14 +22,13 @@ exchange<T, Store>::exchange(const char* type, options o, zero_capacity zero, St
       on_drop_(std::move(o.on_drop)),
       store_(std::forward<StoreArgs>(store)...) {
   static_assert(exchange_store<Store, T>);
-  check_named(capacity_ > 0 || zero == zero_capacity::rendezvous, type_, name_.c_str(),
-              "a capacity of at least 1");
-  check_named(overflow_ != overflow::caller_runs, type_, name_.c_str(),
-              "a policy other than caller_runs, which is for executors");
+  const bool may_be_zero = zero == zero_capacity::rendezvous;
+  const char* const expected =
+      detail::queue_problem(may_be_zero ? std::max<std::size_t>(capacity_, 1) : capacity_,
+                            overflow_, weight_max_, static_cast<bool>(weigh_));
+  check_named(expected == nullptr, type_, name_.c_str(), expected);
   check_named(capacity_ > 0 || !drops(), type_, name_.c_str(),
               "a capacity of at least 1 for a policy that drops");
-  check_named((weight_max_ != 0) == static_cast<bool>(weigh_), type_, name_.c_str(),
-              "weight_max and weigh to be given together");
   if (!name_.empty()) watch::set_name(this, name_);
 }
 

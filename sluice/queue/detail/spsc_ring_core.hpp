@@ -10,21 +10,19 @@ namespace sluice {
 
 template <class T>
 spsc_ring<T>::spsc_ring(options o)
-    : name_(std::move(o.name)),
+    : name_(o.name),
       capacity_(o.capacity),
-      mask_(mask_for(capacity_, name_)),
+      mask_(mask_for(o)),
       slots_(std::allocator<T>().allocate(static_cast<std::size_t>(mask_ + 1))),
       rejects_(o.overflow == overflow::reject) {
-  check_named(o.overflow == overflow::block || o.overflow == overflow::reject, type, name_.c_str(),
-              "overflow::block or overflow::reject");
   if (!name_.empty()) watch::set_name(this, name_);
 }
 
 template <class T>
-std::uint64_t spsc_ring<T>::mask_for(std::size_t capacity, const std::string& name) {
-  check_named(capacity > 0, type, name.c_str(), "a capacity of at least 1");
-  check_named(capacity <= capacity_max, type, name.c_str(), "a capacity of at most 2^48");
-  return std::bit_ceil(std::uint64_t{capacity}) - 1;
+std::uint64_t spsc_ring<T>::mask_for(const options& o) {
+  const char* const expected = o.problem();
+  check_named(expected == nullptr, type, o.name.c_str(), expected);
+  return std::bit_ceil(std::uint64_t{o.capacity}) - 1;
 }
 
 template <class T>

@@ -96,7 +96,7 @@ bool is_recursive(const pthread_mutex_t* m) noexcept {
 
 void written_down(const char* what, const void* at) {
   auto& s = *active;
-  if (s.writes_down()) s.note(std::string(what) + " " + s.name_of(at), std::source_location{});
+  if (s.writes_down()) s.note_call(std::string(what) + " " + s.name_of(at));
 }
 
 // 0, EBUSY (only when `until_ns` is in the past) or ETIMEDOUT.

@@ -37,6 +37,12 @@ std::string in_columns(const written_steps& steps, const std::vector<std::string
   std::ranges::sort(shown);
   for (std::size_t i = 0; i < shown.size(); ++i) column[shown[i]] = i;
 
+  std::vector<const call_stack*> unresolved;
+  for (auto i = first; i < lines.size(); ++i) {
+    if (lines[i].where.line() == 0) unresolved.push_back(&lines[i].calls);
+  }
+  find_lines(unresolved);
+
   std::string text = padded("step", 7);
   for (const auto thread : shown) text += padded(names[thread], width);
   text.erase(text.find_last_not_of(' ') + 1);
@@ -48,7 +54,7 @@ std::string in_columns(const written_steps& steps, const std::vector<std::string
     std::string row = padded(std::to_string(line.step), 7);
     row.append(column[line.thread] * width, ' ');
     row += line.text;
-    const auto where = place(line.where);
+    const auto where = line.where.line() != 0 ? place(line.where) : caller_line(line.calls);
     if (!where.empty()) row = padded(row, 7 + shown.size() * width) + "  " + where;
     text += row + "\n";
   }

@@ -49,6 +49,7 @@ scheduler::ended scheduler::run(const std::function<void()>& body, strategy& who
   heap_.reset();
   thread_count_ = 0;
   enabled_ = spinning_ = 0;
+  ++runs_;
   step_ = 0;
   now_ns_ = first_ns;
   blocked_.clear();
@@ -108,6 +109,7 @@ simulated_thread& scheduler::start(void* (*routine)(void*), void* argument, bool
   t.timed_out = false;
   t.untracked = forever ? 1 : 0;
   t.on = nullptr;
+  t.calls = {};
   t.next = {};
   t.next.text = "starts";
   t.start = routine;
@@ -194,10 +196,26 @@ void scheduler::fault(failure_kind kind, const char* message) noexcept {
   fail(kind, message);
 }
 
+void scheduler::fail_in_loop(const call_stack& loop) noexcept {
+  exploring = false;
+  result_.loop = loop;
+  fail(
+      failure_kind::endless_loop,
+      thread_name(current_->number) + " computes for " + std::to_string(options_.spin_max.count()) +
+          " ms without a step of the explorer: no other thread can run, so what it waits for "
+          "cannot "
+          "happen. In the loop, use sluice::atomic in place of std::atomic or a plain variable, or "
+          "call sim::yield(); for a long computation, raise options::spin_max");
+}
+
 void scheduler::point(const operation& next, const std::source_location& where) {
   auto& me = *current_;
   me.next = next;
   me.where = where;
+  if (write_down_) {
+    const own_work mine;
+    me.calls = where.line() == 0 ? calls_from_here() : call_stack{};
+  }
   go_on(true);
 }
 
@@ -331,7 +349,9 @@ bool scheduler::block(const void* on, const char* what, std::int64_t until_ns) {
   blocked_.push_back(&me);
   enabled_ &= ~bit(me);
   spinning_ &= ~bit(me);
-  if (write_down_) note(std::string("waits: ") + what, me.where);
+  if (write_down_) {
+    steps_written_.add({step_, me.number, std::string("waits: ") + what, me.where, me.calls});
+  }
   go_on(false);
   return !me.timed_out;
 }
@@ -425,7 +445,16 @@ void written_steps::add(step_line line) {
 }
 
 void scheduler::note(std::string text, const std::source_location& where) {
-  steps_written_.add({step_, current_->number, std::move(text), where});
+  steps_written_.add({step_, current_->number, std::move(text), where, {}});
+}
+
+void scheduler::note_call(std::string text) {
+  const auto& me = *current_;
+  steps_written_.add({step_, me.number, std::move(text), me.where, me.calls});
+}
+
+std::string scheduler::place_of(const simulated_thread& t) const {
+  return t.where.line() != 0 ? place(t.where) : caller_line(t.calls);
 }
 
 std::string scheduler::who_waits() {
@@ -439,7 +468,8 @@ std::string scheduler::who_waits() {
     } else {
       text += std::string(" runs: ") + t.next.text;
     }
-    if (t.where.line() != 0) text += " (" + place(t.where) + ")";
+    const std::string where = place_of(t);
+    if (!where.empty()) text += " (" + where + ")";
   }
   return text;
 }

@@ -17,6 +17,7 @@
 #include "sluice/sim/detail/arena.hpp"
 #include "sluice/sim/detail/fiber.hpp"
 #include "sluice/sim/detail/memory_model.hpp"
+#include "sluice/sim/detail/source_lines.hpp"
 #include "sluice/sim/detail/strategy.hpp"
 #include "sluice/sim/explore.hpp"
 
@@ -36,6 +37,7 @@ struct simulated_thread {
   const char* on_what = "";
   operation next{};
   std::source_location where;
+  call_stack calls;  // where `where` is unknown, and steps are written down
   void* (*start)(void*) = nullptr;
   void* argument = nullptr;
   void* result = nullptr;
@@ -56,6 +58,7 @@ struct step_line {
   std::uint32_t thread;
   std::string text;
   std::source_location where;
+  call_stack calls;  // in place of `where`: of a function of the C library
 };
 
 // The last steps of a schedule; those before them are only counted.
@@ -80,6 +83,7 @@ class scheduler {
     std::string message;
     std::uint32_t steps = 0;
     std::uint32_t threads = 0;
+    call_stack loop;  // of an endless loop
   };
   ended run(const std::function<void()>& body, strategy& who_goes, bool write_down);
   written_steps take_steps() { return std::move(steps_written_); }
@@ -106,6 +110,10 @@ class scheduler {
 
   [[noreturn]] void fail(failure_kind kind, const std::string& message);
   [[noreturn]] void fault(failure_kind kind, const char* message) noexcept;
+  // Called by a signal handler in the middle of a loop that takes no step.
+  [[noreturn]] void fail_in_loop(const call_stack& loop) noexcept;
+  // Another number after each step, also from schedule to schedule.
+  std::uint64_t progress() const noexcept { return runs_ << 32U | step_; }
 
   // What a lock or a token hands on from one thread to another.
   struct hand_over {
@@ -125,6 +133,8 @@ class scheduler {
   std::uint32_t choose_value(std::uint32_t count, char what);
   bool writes_down() const noexcept { return write_down_; }
   void note(std::string text, const std::source_location& where);
+  // Of a step in a function of the C library: the line is that of its caller.
+  void note_call(std::string text);
   std::string name_of(const void* at);
 
   // A mutex, condition or flag of the C library, by its address.
@@ -151,6 +161,7 @@ class scheduler {
   void end_run();
   void look_for_leaks();
   std::string who_waits();
+  std::string place_of(const simulated_thread& t) const;
   void unblock(simulated_thread& t, bool timed_out);
   std::uint32_t bit(const simulated_thread& t) const noexcept { return 1U << t.number; }
 
@@ -166,6 +177,7 @@ class scheduler {
 
   std::uint32_t enabled_ = 0;   // who could run
   std::uint32_t spinning_ = 0;  // of those: who spins, and nothing was written since
+  std::uint64_t runs_ = 0;
   std::uint32_t step_ = 0;
   std::int64_t now_ns_ = 0;
   std::vector<simulated_thread*> blocked_;  // in the order of their coming

@@ -1,0 +1,60 @@
+#pragma once
+
+// Rejects `f.then(...)` of a future that has a name: the call would leave `f` invalid, and nothing
+// at the call would say so. `std::move(f).then(...)` says it.
+
+namespace sluice::detail {
+
+template <class...>
+inline constexpr bool is_moved = false;
+
+// A future takes these overloads for lvalues beside its own for rvalues.
+class named_future {
+ public:
+  template <class... Args>
+  auto then(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto and_then(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto recover(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto handle(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto finally(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto combine(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto with_timeout(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto with_stop(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+  template <class... Args>
+  auto via(Args&&...) & {
+    must_be_moved<Args...>();
+  }
+
+ private:
+  template <class... Args>
+  static void must_be_moved() {
+    static_assert(is_moved<Args...>,
+                  "this call uses the future up: write std::move(f).then(...), and likewise for "
+                  "the other calls that attach something");
+  }
+};
+
+}  // namespace sluice::detail
