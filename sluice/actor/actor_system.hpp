@@ -34,6 +34,7 @@
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/actor/detail/typed_cell.hpp"
 #include "sluice/actor/ref.hpp"
+#include "sluice/executor/executor.hpp"
 
 namespace sluice {
 
@@ -107,6 +108,7 @@ class actor_system {
   const detail::system_core& core() const noexcept { return core_; }
 
  private:
+  const executor_use use_;
   detail::system_core& core_;  // refs of its actors may keep it for longer
 };
 

@@ -122,6 +122,7 @@ class strand final : public queued_executor, private work {
 
   // Constant after construction.
   executor& on_;
+  const executor_use use_;
   const std::size_t per_turn_;
   const bool blocks_;
 

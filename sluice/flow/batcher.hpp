@@ -230,6 +230,7 @@ class batcher final : private work {
   const sluice::overflow overflow_;
   clock& clock_;
   executor* const on_;
+  const executor_use use_;
   const std::function<void(batch)> handler_;
   const std::function<void(T&&)> on_drop_;
   const std::function<void(std::exception_ptr)> on_error_;

@@ -134,7 +134,8 @@ future<void> every(std::chrono::nanoseconds period, executor& where, F f, every_
   check(period.count() > 0, "sluice::every", "a period that is longer than nothing");
   if (o.on == nullptr) o.on = &real_clock();
   const auto start = o.on->now();
-  return spawn(where, detail::call_every(period, std::move(f), std::move(o), start));
+  return detail::spawn_as(executor_user::timer, where, {},
+                          detail::call_every(period, std::move(f), std::move(o), start));
 }
 
 }  // namespace sluice

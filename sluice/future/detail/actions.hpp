@@ -56,7 +56,7 @@ struct on_value {
     const auto call = [&]() -> decltype(auto) { return call_with_value<T>(f, in); };
     using made = decltype(produce(out, call));
     if (!in.has_value()) {
-      out.fail(in.take_error());
+      in.pass_error(out);
       return made();
     }
     return produce(out, call);

@@ -17,8 +17,14 @@ scope_core::scope_core(start_on where, std::size_t max_children, const std::stop
   if (!as.name().empty()) watch::set_name(&children_, as.name());
 }
 
+// Without a join, nobody receives its failure. It must be joined also when an exception destroys it:
+// sync_scope and with_scope do that.
 scope_core::~scope_core() {
-  check(children() == 0, "sluice::scope", "no children inside at its destruction: join it first");
+  if (!started_.load(relaxed) || joined_.load(relaxed)) [[likely]] return;
+  check_named(false, "sluice::scope", watch::name_of(&children_).c_str(),
+              children() > 0 ? "no children inside at its destruction: join it first"
+                             : "to be joined before its destruction, since it has started children "
+                               "(sync_scope and with_scope join also when an exception leaves them)");
 }
 
 status scope_core::placed(status got) noexcept {
@@ -30,6 +36,10 @@ status scope_core::placed(status got) noexcept {
     check(!joined_.load(relaxed), "sluice::scope", "no child to be started after join has ended");
     watch::gave(&room_);  // it is the child's now, wherever that ends
     children_.add();
+    // relaxed: it is joined, and destroyed, after this.
+    if (!started_.load(relaxed) && !started_.exchange(true, relaxed)) {
+      runs_on().begin_use(executor_user::scope);
+    }
   }
   return got;
 }
@@ -78,7 +88,8 @@ void scope_core::child_ended() noexcept {
 }
 
 void scope_core::finish() {
-  joined_.store(true, relaxed);
+  const bool again = joined_.exchange(true, relaxed);
+  if (!again && started_.load(relaxed)) runs_on().end_use(executor_user::scope);
   std::exception_ptr failure;
   {
     const std::lock_guard hold(guard_);

@@ -1,0 +1,35 @@
+#include "sluice/future/detail/unseen_error.hpp"
+
+#include <new>
+
+#include "sluice/executor/executor.hpp"
+#include "sluice/future/future_error.hpp"
+
+namespace sluice::detail {
+namespace {
+
+bool is_no_failure(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const future_error& e) {
+    return e.why() == future_error::cancelled || e.why() == future_error::rejected ||
+           e.why() == future_error::broken_promise;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+unseen_error* unseen_error::make(const std::exception_ptr& error, executor* on) noexcept {
+  if (is_no_failure(error)) return nullptr;
+  return new (std::nothrow)
+      unseen_error(error, on != nullptr ? on->errors() : error_route_ref());
+}
+
+void unseen_error::end(unseen_error* ended) noexcept {
+  if (!ended->seen_.load(relaxed)) ended->route_.report(ended->error_);
+  delete ended;
+}
+
+}  // namespace sluice::detail
