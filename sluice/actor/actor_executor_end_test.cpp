@@ -59,7 +59,7 @@ TEST(actor_executor_end_test, RefsMayOutliveTheSystemAndItsExecutor) {
   EXPECT_EQ(elsewhere->send(ping{}), status::closed);
 }
 
-// Before anybody can see that an actor is over, it has let go of its executor.
+// An actor gives its executor back before its end is visible.
 TEST(actor_executor_end_test, AnExecutorMayEndAsSoonAsItsActorHasEnded) {
   thread_pool pool(1);
   actor_system system(pool);

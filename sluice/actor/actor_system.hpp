@@ -11,8 +11,8 @@
 // order; what is left in mailboxes becomes dead letters. `shutdown_within`: closes, and stops at
 // the limit (of one actor and those below it: ref.hpp). After that `spawn` gives refs to actors
 // that are over. The destructor stops, and waits; an actor that does not come to the end of its
-// handler makes it wait for ever. The executor must outlive the system; somebody must go on running
-// what it has.
+// handler makes it wait for ever. The executor must outlive the system, which its destructor
+// checks, and must still be run.
 //
 //     work_stealing_pool pool;
 //     actor_system system(pool);

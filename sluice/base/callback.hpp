@@ -3,7 +3,7 @@
 // Calls a user's callback, so that an exception that leaves it changes nothing: the rule for every
 // callback of the library (docs/concepts/errors.md).
 //
-// Use it for callbacks that only report (`on_drop`, `on_change`). A function whose result is
+// Use it for callbacks that only observe (`on_drop`, `on_change`). A function whose result is
 // needed (`weigh`, `key`, `judge`) throws to the caller instead.
 //
 // Guarantees: the exception is reported once, to `on_error` if the object has one, else on standard
@@ -22,7 +22,7 @@ namespace sluice {
 void report_exception(std::string_view source, std::string_view name,
                       const std::exception_ptr& error) noexcept;
 
-// Calls `callback`. Reports on standard error what it throws.
+// Calls `callback`. Reports its exception on standard error.
 template <class Callback, class... Args>
 void call_back(std::string_view source, std::string_view name, Callback& callback,
                Args&&... args) noexcept {

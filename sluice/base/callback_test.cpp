@@ -35,7 +35,7 @@ TEST_F(callback_test, IsCalledWithItsArguments) {
   EXPECT_EQ(written(), "");
 }
 
-TEST_F(callback_test, WhatItThrowsIsWrittenToStandardError) {
+TEST_F(callback_test, AnExceptionIsWrittenToStandardError) {
   call_back("on_drop of queue", "mail", broken, 1);
   call_back("on_retry", {}, [] { throw 1; });
   EXPECT_EQ(written(),
@@ -43,7 +43,7 @@ TEST_F(callback_test, WhatItThrowsIsWrittenToStandardError) {
             "sluice: on_retry threw: something that is not a std::exception\n");
 }
 
-TEST_F(callback_test, WhatItThrowsGoesToOnErrorIfThereIsOne) {
+TEST_F(callback_test, AnExceptionGoesToOnErrorIfPresent) {
   std::vector<std::string> told;
   on_error to = [&](const std::exception_ptr& error) { told.push_back(text_of(error)); };
   call_back_or_report(to, "on_drop of router", "desk", broken, 1);

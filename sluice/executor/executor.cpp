@@ -73,7 +73,7 @@ detail::error_route_ref executor::errors() noexcept {
 void executor::end(const char* type) noexcept {
   if (const std::string users = users_.text(); !users.empty()) [[unlikely]] {
     const std::string expected = "no users at its end, found " + users +
-                                 " (an executor must outlive what runs on it)";
+                                 " (an executor must outlive its users)";
     check_named(false, type, std::string(name()).c_str(), expected.c_str());
   }
   if (glance(errors_) == nullptr) return;

@@ -18,9 +18,9 @@
 //   accepted, allocates nothing and never waits, or else work under way could not end. After an
 //   executor has ended, a post is run by the thread that makes it.
 //
-// An executor must outlive what uses it: spawned tasks, scopes, pending stages of futures, strands,
-// actor systems, and the like (docs/concepts/lifetimes.md). Its destructor runs what it has, then
-// checks that: a user that is left is a broken contract, in every build, that names the executor.
+// An executor must outlive its users: spawned tasks, scopes, pending stages of futures, strands,
+// actor systems, and the like (docs/concepts/lifetimes.md). Its destructor runs all work inside,
+// then checks that: a remaining user is a broken contract, in every build, that names the executor.
 //
 // Guarantees: any thread may call anything. What happened before a submit or post is seen by the
 // function. Whether order is kept is said by each executor.
@@ -75,10 +75,10 @@ class executor : public work_sink {
   // The executor whose work the calling thread is running, or null.
   static executor* current() noexcept;
 
-  // Reports an exception that nobody else receives. Here: on standard error.
+  // Reports an exception without an addressee. By default, writes to standard error.
   virtual void report_error(const std::exception_ptr& error) noexcept;
 
-  // For the library. Counts a user of this executor, from where it is made to its end.
+  // For the library. Counts a user of this executor, from its construction to its end.
   void begin_use(executor_user kind) noexcept { users_.add(kind); }
   void end_use(executor_user kind) noexcept { users_.remove(kind); }
   // For the library. The way to `report_error` for a caller that may outlive this executor.
@@ -89,8 +89,8 @@ class executor : public work_sink {
   explicit executor(spread users = spread::one_place) : users_(users) {}
   ~executor() { end("sluice::executor"); }
 
-  // For the destructor of a class with a name, once all that it has was run: checks that nothing
-  // uses it any more, and lets no report begin that comes later.
+  // Called by the destructor of a derived class when all work inside has run. Checks that no users
+  // remain, and ends reports through `errors`.
   void end(const char* type) noexcept;
 
   // Takes a submission, waiting for room within the limits (null: without waiting).

@@ -1,12 +1,12 @@
-// An executor that ends before what uses it says so, and names both.
+// An executor that ends before its users is a broken contract that names both.
 
 #include "sluice/executor/executor.hpp"
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/executor/inline_executor.hpp"
@@ -29,12 +29,11 @@ struct executor_users_DeathTest : ::testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-// Ends the executor while its user still has a reference to it.
+// Ends an executor that a user has not given back.
 template <class Executor, class... Options>
 void end_early(executor_user kind, Options&&... options) {
-  auto on = std::make_unique<Executor>(std::forward<Options>(options)...);
-  const executor_use use(on.get(), kind);
-  on.reset();
+  Executor on(std::forward<Options>(options)...);
+  on.begin_use(kind);
 }
 
 TEST_F(executor_users_DeathTest, EveryExecutorNamesItselfAndWhatStillUsesIt) {

@@ -239,7 +239,7 @@ TEST_F(batcher_test, WhatOnDropThrowsGoesToOnErrorAndTheItemIsTaken) {
   EXPECT_EQ(*b.try_take(), (batch{2, 3}));
 }
 
-TEST(batcher_DeathTest, OneThatOutlivesItsPoolIsNamed) {
+TEST(batcher_DeathTest, ABatcherThatOutlivesItsPoolIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

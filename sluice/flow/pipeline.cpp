@@ -9,7 +9,7 @@ pipeline_handle::~pipeline_handle() {
     core_->close();
     core_->ended().wait();
   }
-  core_->report_unseen_error();
+  core_->report_unread_error();
 }
 
 status pipeline_handle::join_within(const wait_limits& limits) {

@@ -422,7 +422,7 @@ TEST_F(pipeline_test, OnlyTheFirstErrorCounts) {
   EXPECT_EQ(line.stats()[0].out, 0U);
 }
 
-TEST_F(pipeline_test, AnErrorThatNobodyWasThrownIsReportedToTheExecutor) {
+TEST_F(pipeline_test, AnErrorThatNoJoinHasThrownIsReportedToTheExecutor) {
   std::vector<std::string> told;
   const auto tell = [&](const std::exception_ptr& error) {
     try {
@@ -460,7 +460,7 @@ TEST_F(pipeline_test, BothErrorsAreReportedWhenOnErrorOfAStageThrows) {
             "sluice: on_error of stage 'keep' threw: log is full\n");
 }
 
-TEST(pipeline_DeathTest, OneThatOutlivesItsPoolIsNamed) {
+TEST(pipeline_DeathTest, APipelineThatOutlivesItsPoolIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

@@ -94,7 +94,7 @@ class promise {
     return try_set([&](settled<T>& result) { result.fail(std::move(error)); });
   }
 
-  // For the library: sets the error of `from`, which nobody has looked at.
+  // For the library: sets the error of `from`, without reading it.
   void pass_error(settled<T>& from) noexcept {
     must(try_set([&](settled<T>& result) { from.pass_error(result); }));
   }

@@ -6,7 +6,7 @@
 // Guarantees: a plain value, as movable and copyable as T is (an error is always both). `value()`
 // gives the value or throws the exception, so code that does not look at `has_value` cannot read
 // past an error. Moved from, it still says what it held, as a moved-from T does.
-// The error of one that was handed out is not reported, unlike that of a dropped future
+// An error in a copy or in a moved-to object is not reported, unlike that of a dropped future
 // (docs/concepts/errors.md).
 // T may be void (`value()` then only throws or returns) or a reference.
 //
@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "sluice/base/check.hpp"
-#include "sluice/future/detail/unseen_error.hpp"
+#include "sluice/future/detail/unread_error.hpp"
 
 namespace sluice {
 
@@ -140,34 +140,34 @@ class settled {
     kind_ = kind::error;
   }
   bool is_error() const noexcept { return kind_ >= kind::error; }
-  // The error goes on to `to`, which is unset; this is unset then. Nobody has looked at it yet.
+  // Moves the error to `to`, which is unset, without reading it. Unset afterwards.
   template <class U>
   void pass_error(settled<U>& to) noexcept {
-    if (kind_ == kind::unseen) {
-      ::new (to.place()) detail::unseen_error*(*unseen());
-      to.kind_ = settled<U>::kind::unseen;
+    if (kind_ == kind::unread) {
+      ::new (to.place()) detail::unread_error*(*unread());
+      to.kind_ = settled<U>::kind::unread;
       kind_ = kind::unset;
     } else {
       to.fail(std::move(*plain()));
       reset();
     }
   }
-  // An error that nobody looks at is to be reported to `on` (null: on standard error).
-  void report_unseen(executor* on) noexcept {
+  // Has an error reported to `on` (null: on standard error) if it is never read.
+  void report_unread(executor* on) noexcept {
     if (kind_ != kind::error) [[likely]] return;
-    auto* const made = detail::unseen_error::make(*plain(), on);
+    auto* const made = detail::unread_error::make(*plain(), on);
     if (made == nullptr) return;
     std::destroy_at(plain());
-    ::new (place()) detail::unseen_error*(made);
-    kind_ = kind::unseen;
+    ::new (place()) detail::unread_error*(made);
+    kind_ = kind::unread;
   }
   void reset() noexcept {
     if (kind_ == kind::value) {
       if constexpr (!is_simple) std::destroy_at(object());
     } else if (kind_ == kind::error) {
       std::destroy_at(plain());
-    } else if (kind_ == kind::unseen) {
-      detail::unseen_error::end(*unseen());
+    } else if (kind_ == kind::unread) {
+      detail::unread_error::end(*unread());
     }
     kind_ = kind::unset;
   }
@@ -175,8 +175,8 @@ class settled {
  private:
   template <class U>
   friend class settled;
-  // unseen: an error as well, of which only detail::unseen_error knows.
-  enum class kind : unsigned char { unset, value, error, unseen };
+  // unread: an error as well, of which only detail::unread_error knows.
+  enum class kind : unsigned char { unset, value, error, unread };
 
   template <class Self>
   static decltype(auto) read(Self& self) {
@@ -213,9 +213,9 @@ class settled {
   const stored* object() const noexcept {
     return std::launder(reinterpret_cast<const stored*>(&bytes_));
   }
-  // Looks at the error.
+  // Reads the error.
   const std::exception_ptr& failure() const noexcept {
-    return kind_ == kind::unseen ? (*unseen())->see() : *plain();
+    return kind_ == kind::unread ? (*unread())->read() : *plain();
   }
   std::exception_ptr* plain() noexcept {
     return std::launder(reinterpret_cast<std::exception_ptr*>(&bytes_));
@@ -223,8 +223,8 @@ class settled {
   const std::exception_ptr* plain() const noexcept {
     return std::launder(reinterpret_cast<const std::exception_ptr*>(&bytes_));
   }
-  detail::unseen_error* const* unseen() const noexcept {
-    return std::launder(reinterpret_cast<detail::unseen_error* const*>(&bytes_));
+  detail::unread_error* const* unread() const noexcept {
+    return std::launder(reinterpret_cast<detail::unread_error* const*>(&bytes_));
   }
 
   static constexpr std::size_t bytes =

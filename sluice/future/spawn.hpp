@@ -16,8 +16,8 @@
 // When the executor does not run it:
 //   refused (full, closed, timed out, stopped)   future_error::rejected; try_spawn: the status
 //   dropped by its policy, or destroyed unrun    future_error::broken_promise
-// An executor must live until the tasks on it have ended, also those that never begin: its
-// destructor checks that (executor.hpp). A failed task whose future was dropped is reported to the
+// An executor must live until its tasks have ended, also tasks that never begin: its destructor
+// checks that (executor.hpp). A failed task whose future was dropped is reported to the
 // executor's `on_error` (docs/concepts/errors.md).
 // Cost: two allocations beside the frame, three when the task has its token asked for.
 //

@@ -15,7 +15,8 @@
 //
 // Guarantees: any thread may call anything, also from inside of what the watchdog calls. Reports
 // are made one at a time, by the thread that looked or, if another is making one, by that one after
-// it; no lock is held meanwhile. `on_report` may take long, but must not wait for what is stuck,
+// it; no lock is held meanwhile. An exception that leaves a callback is written to standard error.
+// `on_report` may take long, but must not wait for what is stuck,
 // and the watchdog must not be destroyed inside of it. A `how_far` that does not answer holds up
 // the looks, not the print. It turns inspect on if it is not on, and off again at its end.
 // `deadlock_action::abort` ends the process after the report of a deadlock that is certain

@@ -316,7 +316,7 @@ TEST_F(watchdog_test, WhatIsToldMayCallTheWatchdog) {
   second.reset();
 }
 
-TEST_F(watchdog_test, ACallbackThatThrowsIsReportedAndTheNextLookTellsOn) {
+TEST_F(watchdog_test, ACallbackThatThrowsIsReportedAndTheNextLookReports) {
   auto o = options();
   int reports = 0;
   o.deadlock_found = [](const inspect::deadlock&) { throw std::runtime_error("no disk"); };

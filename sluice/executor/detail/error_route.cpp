@@ -8,7 +8,7 @@ namespace sluice::detail {
 error_route::error_route(executor& to) : to_(to), name_(to.name()) {}
 
 void error_route::report(const std::exception_ptr& error) noexcept {
-  // acquire: what the executor did before it closed is seen.
+  // acquire: pairs with the acq_rel in `close`.
   if ((reports_.fetch_add(1, acquire) & closed) == 0) {
     to_.report_error(error);
   } else {

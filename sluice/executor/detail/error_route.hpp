@@ -1,8 +1,8 @@
 #pragma once
 
-// The way of an exception to the `on_error` of an executor that may have ended meanwhile: then the
-// exception is written to standard error. Made when the first exception needs it, and shared by the
-// executor and every failed future of it that nobody has looked at.
+// Carries an exception to the `on_error` of an executor, or to standard error once the executor has
+// ended. Made for the first failed future, and shared by the executor and all failed futures whose
+// error was not read.
 
 #include <cstdint>
 #include <exception>
@@ -22,14 +22,14 @@ class error_route {
   // With one reference, the executor's.
   explicit error_route(executor& to);
 
-  // Any thread, at any time.
+  // Any thread may call it at any time.
   void report(const std::exception_ptr& error) noexcept;
-  // The executor ends. Blocks until no report to it is under way, then gives its reference back.
+  // Called when the executor ends. Blocks until no report to it is under way, then releases.
   void close() noexcept;
 
-  void add_reference() noexcept { references_.fetch_add(1, relaxed); }  // from one that exists
+  void add_reference() noexcept { references_.fetch_add(1, relaxed); }  // the caller has one
   void release() noexcept {
-    // acq_rel: the last one has seen what all others did.
+    // acq_rel: the last release happens after all others.
     if (references_.fetch_sub(1, acq_rel) == 1) delete this;
   }
 
@@ -43,12 +43,13 @@ class error_route {
   atomic<std::uint32_t> reports_{0};  // under way; with `closed` once the executor ends
 };
 
-// One reference, or none: then reports go to standard error.
+// One reference. An empty one reports to standard error.
 class error_route_ref {
  public:
   error_route_ref() noexcept = default;
   explicit error_route_ref(error_route* counted) noexcept : route_(counted) {}
-  error_route_ref(error_route_ref&& other) noexcept : route_(std::exchange(other.route_, nullptr)) {}
+  error_route_ref(error_route_ref&& other) noexcept
+      : route_(std::exchange(other.route_, nullptr)) {}
   error_route_ref& operator=(error_route_ref&&) = delete;
   ~error_route_ref() {
     if (route_ != nullptr) route_->release();

@@ -49,7 +49,7 @@ class executor_users {
 
   // Never negative: a change that overlaps the call may be seen in part.
   std::size_t count(executor_user kind) const noexcept;
-  // For a message, as in "1 spawned task, 2 strands". Empty if there is none.
+  // For a message, as in "1 spawned task, 2 strands". Empty without users.
   std::string text() const;
 
  private:

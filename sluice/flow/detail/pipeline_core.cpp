@@ -142,7 +142,7 @@ void pipeline_core::rethrow_error() {
   if (error != nullptr) std::rethrow_exception(error);
 }
 
-void pipeline_core::report_unseen_error() noexcept {
+void pipeline_core::report_unread_error() noexcept {
   std::exception_ptr error;
   {
     const std::lock_guard hold(guard_);

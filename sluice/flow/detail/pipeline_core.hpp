@@ -107,7 +107,7 @@ class pipeline_core {
   bool has_ended() const noexcept { return ended_.is_set(); }
   event& ended() noexcept { return ended_; }
   void rethrow_error();
-  void report_unseen_error() noexcept;  // at its end: to the executor, if nobody was thrown it
+  void report_unread_error() noexcept;  // by its destructor: if no join has thrown it
   void must_not_be_inside(const char* call) const noexcept;
   std::size_t unprocessed() const noexcept;
   std::vector<stage_stats> stats() const;

@@ -37,7 +37,7 @@ void leave_input(future<T>& input) noexcept {
 }
 // A group is the addressee of all its inputs: an error that it leaves out is not reported.
 template <class T>
-void see_error(future<T>& input) noexcept {
+void mark_read(future<T>& input) noexcept {
   if (result_of(input).is_error()) (void)result_of(input).error();
 }
 template <class T>
@@ -130,7 +130,7 @@ class fan_in_state final : public future_state<typename Rule::result>, public ca
         });
       } else {
         inputs_.at(i, [](auto& input) {  // too late to matter
-          see_error(input);
+          mark_read(input);
           result_of(input).reset();
         });
       }
@@ -159,7 +159,7 @@ class fan_in_state final : public future_state<typename Rule::result>, public ca
   }
   void destroy() noexcept override {
     inputs_.each([](auto& input, std::uint32_t) {
-      see_error(input);
+      mark_read(input);
       leave_input(input);
     });
     std::destroy_at(&inputs_);

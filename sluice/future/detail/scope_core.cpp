@@ -17,14 +17,14 @@ scope_core::scope_core(start_on where, std::size_t max_children, const std::stop
   if (!as.name().empty()) watch::set_name(&children_, as.name());
 }
 
-// Without a join, nobody receives its failure. It must be joined also when an exception destroys it:
+// Without a join its failure would be lost. It must be joined also when an exception destroys it:
 // sync_scope and with_scope do that.
 scope_core::~scope_core() {
   if (!started_.load(relaxed) || joined_.load(relaxed)) [[likely]] return;
   check_named(false, "sluice::scope", watch::name_of(&children_).c_str(),
               children() > 0 ? "no children inside at its destruction: join it first"
                              : "to be joined before its destruction, since it has started children "
-                               "(sync_scope and with_scope join also when an exception leaves them)");
+                               "(sync_scope and with_scope join, also after an exception)");
 }
 
 status scope_core::placed(status got) noexcept {

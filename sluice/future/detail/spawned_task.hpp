@@ -80,8 +80,8 @@ class spawned_task final : public task_root<T>, public launched {
     promise<T> to = std::move(promise_);
     scope_core* const scope = scope_;
     if (scope == nullptr) {
-      result.report_unseen(&on_);
-      on_.end_use(as_);  // before others hear of the end: they may end the executor
+      result.report_unread(&on_);
+      on_.end_use(as_);  // before its end is visible: then the executor may end
     } else {
       if (!was_stopped()) scope->failed(result.error(), token_);
       scope->child_ends(watch::party::coroutine(this->outermost()));

@@ -52,7 +52,7 @@ class stage_place {
   template <class U>
   void leave(settled<U>& result) const noexcept {
     if (on_ == nullptr) return;
-    result.report_unseen(on_);
+    result.report_unread(on_);
     on_->end_use(executor_user::stage);
   }
 

@@ -1,4 +1,4 @@
-#include "sluice/future/detail/unseen_error.hpp"
+#include "sluice/future/detail/unread_error.hpp"
 
 #include <new>
 
@@ -21,14 +21,14 @@ bool is_no_failure(const std::exception_ptr& error) noexcept {
 
 }  // namespace
 
-unseen_error* unseen_error::make(const std::exception_ptr& error, executor* on) noexcept {
+unread_error* unread_error::make(const std::exception_ptr& error, executor* on) noexcept {
   if (is_no_failure(error)) return nullptr;
   return new (std::nothrow)
-      unseen_error(error, on != nullptr ? on->errors() : error_route_ref());
+      unread_error(error, on != nullptr ? on->errors() : error_route_ref());
 }
 
-void unseen_error::end(unseen_error* ended) noexcept {
-  if (!ended->seen_.load(relaxed)) ended->route_.report(ended->error_);
+void unread_error::end(unread_error* ended) noexcept {
+  if (!ended->was_read_.load(relaxed)) ended->route_.report(ended->error_);
   delete ended;
 }
 

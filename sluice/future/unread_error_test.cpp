@@ -1,7 +1,6 @@
-// An exception of work on an executor that nobody looks at is reported once, to the executor; one
-// that somebody looked at never is.
+// An exception of work on an executor is reported to the executor, once, unless it was read.
 
-#include "sluice/future/detail/unseen_error.hpp"
+#include "sluice/future/detail/unread_error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +25,7 @@
 #include "sluice/future/when_all.hpp"
 #include "sluice/future/when_any.hpp"
 
-namespace sluice::testing::unseen_error_test {
+namespace sluice::testing::unread_error_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -43,7 +42,7 @@ std::string text_of(const std::exception_ptr& error) {
 task<int> failing_task() { co_return fails(); }
 struct rare_error {};
 
-class unseen_error_test : public ::testing::Test {
+class unread_error_test : public ::testing::Test {
  protected:
   using texts = std::vector<std::string>;
   texts reported;
@@ -52,19 +51,19 @@ class unseen_error_test : public ::testing::Test {
                       }}};
 };
 
-TEST_F(unseen_error_test, OfADroppedAsync) {
+TEST_F(unread_error_test, OfADroppedAsync) {
   (void)async(ex, fails);
   ex.run_all();
   EXPECT_EQ(reported, texts{"no ink"});
 }
 
-TEST_F(unseen_error_test, OfADroppedSpawn) {
+TEST_F(unread_error_test, OfADroppedSpawn) {
   (void)spawn(ex, failing_task());
   ex.run_all();
   EXPECT_EQ(reported, texts{"no ink"});
 }
 
-TEST_F(unseen_error_test, OfAnEveryWhoseFutureWasDropped) {
+TEST_F(unread_error_test, OfAnEveryWhoseFutureWasDropped) {
   manual_clock time;
   (void)every(1s, ex, [] { fails(); }, {time});
   ex.run_all();
@@ -73,25 +72,25 @@ TEST_F(unseen_error_test, OfAnEveryWhoseFutureWasDropped) {
   EXPECT_EQ(reported, texts{"no ink"});
 }
 
-TEST_F(unseen_error_test, OfAFutureThatIsDroppedWhenItIsReady) {
+TEST_F(unread_error_test, OfAFutureThatIsDroppedWhenItIsReady) {
   auto a = std::make_optional(async(ex, fails));
   auto s = std::make_optional(spawn(ex, failing_task()));
   ex.run_all();
-  EXPECT_EQ(reported, texts{}) << "somebody may look yet";
+  EXPECT_EQ(reported, texts{}) << "it may still be read";
   EXPECT_TRUE(a->is_ready());
   a.reset();
   s.reset();
   EXPECT_EQ(reported, (texts{"no ink", "no ink"}));
 }
 
-TEST_F(unseen_error_test, OfAFunctionInAChain) {
+TEST_F(unread_error_test, OfAFunctionInAChain) {
   (void)async(ex, [] { return 1; }).then([](int) { return fails(); });
   (void)async(ex, [] { return 1; }).and_then([](int) -> future<int> { fails(); });
   ex.run_all();
   EXPECT_EQ(reported, (texts{"no ink", "no ink"}));
 }
 
-TEST_F(unseen_error_test, GoesAlongAChainAndIsReportedOnce) {
+TEST_F(unread_error_test, GoesAlongAChainAndIsReportedOnce) {
   (void)async(ex, fails)
       .then([](int n) { return n; })
       .recover([](const rare_error&) { return 0; })
@@ -102,7 +101,7 @@ TEST_F(unseen_error_test, GoesAlongAChainAndIsReportedOnce) {
   EXPECT_EQ(reported, (texts{"no ink", "no ink"}));
 }
 
-TEST_F(unseen_error_test, IsNotReportedWhenSomebodyLooked) {
+TEST_F(unread_error_test, IsNotReportedWhenItWasRead) {
   auto thrown = async(ex, fails);
   auto awaited = spawn(ex, failing_task());
   auto recovered = async(ex, fails).recover([] { return 0; });
@@ -123,7 +122,7 @@ TEST_F(unseen_error_test, IsNotReportedWhenSomebodyLooked) {
   (void)any.get();
 }
 
-TEST_F(unseen_error_test, OfAChildOfAScopeIsThrownByItsJoin) {
+TEST_F(unread_error_test, OfAChildOfAScopeIsThrownByItsJoin) {
   scope s(ex);
   (void)s.spawn(failing_task());
   s.start([] { fails(); });
@@ -132,7 +131,7 @@ TEST_F(unseen_error_test, OfAChildOfAScopeIsThrownByItsJoin) {
   EXPECT_EQ(reported, texts{});
 }
 
-TEST_F(unseen_error_test, OfASharedFutureThatNobodyAsks) {
+TEST_F(unread_error_test, OfASharedFutureWithoutReaders) {
   {
     shared_future<int> shared(async(ex, fails));
     ex.run_all();
@@ -141,7 +140,7 @@ TEST_F(unseen_error_test, OfASharedFutureThatNobodyAsks) {
 }
 
 // The library ended it: there is nothing that a function did wrong.
-TEST_F(unseen_error_test, IsNoCancelledNorRefusedNorDroppedWork) {
+TEST_F(unread_error_test, IsNoCancelledNorRefusedNorDroppedWork) {
   auto cancelled = spawn(ex, failing_task());
   cancelled.cancel();
   { const auto gone = std::move(cancelled); }
@@ -159,10 +158,10 @@ TEST_F(unseen_error_test, IsNoCancelledNorRefusedNorDroppedWork) {
   (void)broken.get_future().via(ex).then([](int n) { return n; });
   { const auto gone = std::move(broken); }
   ex.run_all();
-  EXPECT_EQ(reported, texts{"no ink"}) << "that of the one that ran";
+  EXPECT_EQ(reported, texts{"no ink"}) << "that of the async that ran";
 }
 
-TEST_F(unseen_error_test, GoesToStandardErrorWhenThereIsNoOnError) {
+TEST_F(unread_error_test, GoesToStandardErrorWhenThereIsNoOnError) {
   ::testing::internal::CaptureStderr();
   inline_executor here;
   (void)async(here, fails);
@@ -174,7 +173,7 @@ TEST_F(unseen_error_test, GoesToStandardErrorWhenThereIsNoOnError) {
             "sluice: a function submitted to executor 'plain' threw: no ink\n");
 }
 
-TEST(unseen_error_end_test, GoesToStandardErrorWhenTheExecutorHasEnded) {
+TEST(unread_error_end_test, GoesToStandardErrorWhenTheExecutorHasEnded) {
   int calls = 0;
   std::optional<future<int>> f;
   {
@@ -186,10 +185,10 @@ TEST(unseen_error_end_test, GoesToStandardErrorWhenTheExecutorHasEnded) {
   f.reset();
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
             "sluice: a function submitted to executor 'io' threw: no ink\n");
-  EXPECT_EQ(calls, 0) << "what it refers to may be gone";
+  EXPECT_EQ(calls, 0) << "its captures may be gone";
 }
 
-TEST(unseen_error_end_test, BothAreReportedWhenOnErrorThrows) {
+TEST(unread_error_end_test, BothAreReportedWhenOnErrorThrows) {
   manual_executor ex({.name = "press", .on_error = [](const std::exception_ptr&) {
                         throw std::runtime_error("log is full");
                       }});
@@ -202,7 +201,7 @@ TEST(unseen_error_end_test, BothAreReportedWhenOnErrorThrows) {
 }
 
 // Failed futures are dropped on one thread while their pool ends on another.
-TEST(unseen_error_end_test, IsReportedOnceWhileThePoolEnds) {
+TEST(unread_error_end_test, IsReportedOnceWhileThePoolEnds) {
   ::testing::internal::CaptureStderr();
   std::size_t calls = 0;
   std::size_t futures = 0;
@@ -225,4 +224,4 @@ TEST(unseen_error_end_test, IsReportedOnceWhileThePoolEnds) {
 }
 
 }  // namespace
-}  // namespace sluice::testing::unseen_error_test
+}  // namespace sluice::testing::unread_error_test
