@@ -30,14 +30,16 @@ class callback_test : public ::testing::Test {
 
 TEST_F(callback_test, IsCalledWithItsArguments) {
   std::vector<int> seen;
-  call_back("on_drop of queue", "mail", [&](int n) { seen.push_back(n); }, 7);
+  const auto note = [&](int n) { seen.push_back(n); };
+  call_back("on_drop of queue", "mail", note, 7);
   EXPECT_EQ(seen, std::vector{7});
   EXPECT_EQ(written(), "");
 }
 
 TEST_F(callback_test, AnExceptionIsWrittenToStandardError) {
   call_back("on_drop of queue", "mail", broken, 1);
-  call_back("on_retry", {}, [] { throw 1; });
+  const auto worse = [] { throw 1; };
+  call_back("on_retry", {}, worse);
   EXPECT_EQ(written(),
             "sluice: on_drop of queue 'mail' threw: disk full\n"
             "sluice: on_retry threw: something that is not a std::exception\n");

@@ -68,6 +68,7 @@ template <class T, class U, class F>
 struct on_settled {
   F f;
   auto operator()(settled<T>& in, settled<U>& out) noexcept {
+    if (in.is_error()) (void)in.error();  // the function is its addressee, also if it ignores it
     return produce(out, [&]() -> decltype(auto) { return std::invoke(f, std::move(in)); });
   }
 };
