@@ -46,8 +46,8 @@ TEST_F(executor_users_DeathTest, EveryExecutorNamesItselfAndWhatStillUsesIt) {
                "sluice::manual_executor \"manual\": .*found 1 batcher ");
   EXPECT_DEATH(end_early<inline_executor>(executor_user::timer),
                "sluice::inline_executor \"inline\": .*found 1 timer .every. ");
-  EXPECT_DEATH(end_early<own_executor>(executor_user::scope),
-               "sluice::executor: .*found 1 scope that is not joined ");
+  EXPECT_DEATH(end_early<own_executor>(executor_user::scope_child),
+               "sluice::executor: .*found 1 child of a scope ");
   EXPECT_DEATH(
       {
         inline_executor below;

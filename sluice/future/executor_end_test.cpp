@@ -115,7 +115,7 @@ TEST_F(executor_end_DeathTest, AStageThatWaitsForItsFutureIsNamed) {
       "sluice::strand \"one\": .*found 1 pending stage of a future ");
 }
 
-TEST_F(executor_end_DeathTest, AScopeThatIsNotJoinedIsNamed) {
+TEST_F(executor_end_DeathTest, AChildOfAScopeIsNamed) {
   EXPECT_DEATH(
       {
         event never;
@@ -126,7 +126,7 @@ TEST_F(executor_end_DeathTest, AScopeThatIsNotJoinedIsNamed) {
         late->start(wait_for(never));
         eventually([&] { return never.waiting() == 2; });
       },
-      "sluice::thread_pool \"io\": .*found 1 scope that is not joined ");
+      "sluice::thread_pool \"io\": .*found 2 children of scopes ");
 }
 
 TEST_F(executor_end_DeathTest, ATimerIsNamed) {

@@ -31,7 +31,7 @@
 //
 // Guarantees: any thread may call anything but `join`, which one calls, once. When join returns,
 // every frame is freed and every effect of a child is seen. Starting a child after join has ended
-// is a broken contract. The executor must live until the join has ended, which its destructor
+// is a broken contract. The executor must live until all children have ended, which its destructor
 // checks.
 // Limits: a child that waits in `start` for room waits for its siblings, not for itself: use
 // `async_start` or a larger bound where all of them start more.

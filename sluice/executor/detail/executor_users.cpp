@@ -12,7 +12,7 @@ struct words {
 constexpr std::array<words, executor_users::kinds> names{{
     {"spawned task", "spawned tasks"},
     {"timer (every)", "timers (every)"},
-    {"scope that is not joined", "scopes that are not joined"},
+    {"child of a scope", "children of scopes"},
     {"pending stage of a future", "pending stages of futures"},
     {"strand", "strands"},
     {"router worker", "router workers"},

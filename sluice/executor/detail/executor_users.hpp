@@ -24,7 +24,7 @@ namespace sluice {
 enum class executor_user : std::uint8_t {
   task,          // spawned, or moved there by resume_on
   timer,         // an `every`
-  scope,         // with children started and not joined
+  scope_child,   // started and not ended
   stage,         // a function attached to a future that has no result yet
   strand,
   router_worker,

@@ -36,10 +36,8 @@ status scope_core::placed(status got) noexcept {
     check(!joined_.load(relaxed), "sluice::scope", "no child to be started after join has ended");
     watch::gave(&room_);  // it is the child's now, wherever that ends
     children_.add();
-    // relaxed: it is joined, and destroyed, after this.
-    if (!started_.load(relaxed) && !started_.exchange(true, relaxed)) {
-      runs_on().begin_use(executor_user::scope);
-    }
+    runs_on().begin_use(executor_user::scope_child);
+    if (!started_.load(relaxed)) started_.store(true, relaxed);  // it is destroyed after this
   }
   return got;
 }
@@ -83,13 +81,13 @@ void scope_core::failed(const std::exception_ptr& error, const std::stop_token& 
 }
 
 void scope_core::child_ended() noexcept {
+  runs_on().end_use(executor_user::scope_child);  // before its end is visible
   room_.release();
   children_.remove();  // from here on the scope may be gone
 }
 
 void scope_core::finish() {
-  const bool again = joined_.exchange(true, relaxed);
-  if (!again && started_.load(relaxed)) runs_on().end_use(executor_user::scope);
+  joined_.store(true, relaxed);
   std::exception_ptr failure;
   {
     const std::lock_guard hold(guard_);

@@ -41,7 +41,7 @@ class spawned_task final : public task_root<T>, public launched {
   }
   // For a place in the scope that was taken.
   spawned_task(scope_core& scope, task<T>&& t)
-      : spawned_task(scope.runs_on(), std::move(t), &scope, executor_user::scope) {}
+      : spawned_task(scope.runs_on(), std::move(t), &scope, executor_user::scope_child) {}
 
   future<T> get_future() { return promise_.get_future().via(on_); }
 
@@ -94,7 +94,7 @@ class spawned_task final : public task_root<T>, public launched {
 
   executor& on_;
   scope_core* const scope_;
-  const executor_user as_;  // of a scope: counted once for all its children
+  const executor_user as_;  // of a scope: counted there
   promise<T> promise_;
   std::optional<linked_stop> both_;
   std::stop_token token_;
