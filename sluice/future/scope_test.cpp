@@ -490,7 +490,8 @@ TEST_F(scope_DeathTest, DestroyingAScopeWithChildrenInsideIsABrokenContract) {
 
 // Its failure would be lost.
 TEST_F(scope_DeathTest, DestroyingAScopeUnjoinedIsABrokenContractAlsoWhenItsChildrenHaveEnded) {
-  const char* const expected = "sluice::scope \"parts\": expected to be joined before its destruction";
+  const char* const expected =
+      "sluice::scope \"parts\": expected to be joined before its destruction";
   scope_options options;
   options.name = "parts";
   EXPECT_DEATH(

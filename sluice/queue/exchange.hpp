@@ -57,8 +57,8 @@ struct queue_options {
   std::size_t weight_max = 0;
   std::function<std::size_t(const T&)> weigh{};
 
-  // Sees every item that a policy dropped, on the thread whose push dropped it, without the lock. An
-  // exception that leaves it is written to standard error (docs/concepts/errors.md).
+  // Sees every item that a policy dropped, on the thread whose push dropped it, without the lock.
+  // An exception that leaves it is written to standard error (docs/concepts/errors.md).
   std::function<void(T&&)> on_drop{};
 };
 
