@@ -232,7 +232,12 @@ class watchdog::impl {
         of.was_asked_.notify_all();
       }
     } const at_the_end{*this};
-    return w.how_far();
+    try {
+      return w.how_far();
+    } catch (...) {
+      report_exception("how_far of watchdog", w.name, std::current_exception());
+      return {};
+    }
   }
 
   findings new_long_holds() {
