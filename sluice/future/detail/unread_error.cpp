@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "sluice/executor/executor.hpp"
 #include "sluice/future/future_error.hpp"
 
 namespace sluice::detail {

@@ -10,11 +10,7 @@
 #include <utility>
 
 #include "sluice/base/atomic.hpp"
-#include "sluice/executor/detail/error_route.hpp"
-
-namespace sluice {
-class executor;
-}
+#include "sluice/executor/executor.hpp"
 
 namespace sluice::detail {
 
