@@ -24,7 +24,7 @@ queued_executor::queued_executor(const char* type, intake_options o,
       on_error_(std::move(o.on_error)),
       caller_runs_(o.overflow == overflow::caller_runs) {}
 
-// What `on_drop` throws goes to `on_error`, not to the submitter.
+// An exception of `on_drop` goes to `on_error`, not to the submitter.
 std::function<void(submission&&)> queued_executor::guarded(
     std::function<void(submission&&)>&& on_drop) {
   if (!on_drop) return {};

@@ -7,8 +7,8 @@
 // `async_submit`), reject, drop_newest, drop_oldest, latest, caller_runs (the submitting thread
 // runs it before `submit` returns ok; an exception that leaves it is reported like any other; one
 // that submits in turn, and so on, is run by its caller to a depth of 64, and then hears `full`).
-// An exception that leaves `on_drop` goes to `on_error`; one that leaves `on_error`, with the
-// exception that it was called for, to standard error (docs/concepts/errors.md).
+// An exception of `on_drop` goes to `on_error`. An exception of `on_error` goes to standard error,
+// together with its argument (docs/concepts/errors.md).
 
 #include <cstddef>
 #include <functional>

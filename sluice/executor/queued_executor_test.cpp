@@ -95,7 +95,7 @@ TEST(queued_executor_test, AnErrorHandlerThatThrowsIsReportedInItsTurn) {
             "sluice: on_error of 'counting' threw: log is full\n");
 }
 
-TEST(queued_executor_test, WhatOnDropThrowsGoesToOnErrorAndTheSubmissionIsTaken) {
+TEST(queued_executor_test, AnExceptionOfOnDropGoesToOnErrorAndTheSubmissionIsTaken) {
   int drops = 0;
   int errors = 0;
   {

@@ -30,8 +30,8 @@
 // also waits until they are finished; `stop` hands back those not begun. Neither from a handler,
 // which would wait for itself: a broken contract. All workers must be gone before the router; what
 // is left then is destroyed.
-// An exception that leaves a handler or `on_drop` goes to `on_error` and changes nothing else; one
-// that leaves `key` or `priority` goes to the caller of push (docs/concepts/errors.md).
+// An exception of a handler or of `on_drop` goes to `on_error` and changes nothing else. An
+// exception of `key` or `priority` goes to the caller of push (docs/concepts/errors.md).
 // Cost: one short lock for all; an allocation for each item; a push looks at every worker. Joining
 // and leaving by key take time in proportion to what is queued.
 //

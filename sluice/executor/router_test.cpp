@@ -583,7 +583,7 @@ TEST(router_test, ACoroutineThatWaitedForRoomIsServed) {
   EXPECT_EQ(*a.try_next(), 2);
 }
 
-TEST(router_test, WhatOnDropThrowsGoesToOnErrorAndTheItemIsTaken) {
+TEST(router_test, AnExceptionOfOnDropGoesToOnErrorAndTheItemIsTaken) {
   int errors = 0;
   numbers r({.capacity = 1,
              .overflow = overflow::drop_oldest,

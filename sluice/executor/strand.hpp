@@ -21,8 +21,8 @@
 // the end: a coroutine that lives on the strand is never resumed beside it. drain, stop, join and
 // the destructor from inside the strand would wait for themselves: a broken contract.
 // Destruction: drains. So the underlying executor must outlive it, which its destructor checks, and
-// its work must still be run. If that one has ended, whoever submits or posts runs what is there,
-// one thread at a time, as it is with every post to it.
+// its work must still be run. If that executor has ended, the submitting or posting thread runs the
+// work inside, one thread at a time, as with every post to it.
 // Cost: one block of memory for `capacity` functions; a submission is that of a bounded_queue plus
 // one atomic addition, and one post for every burst.
 //

@@ -15,9 +15,9 @@
 // destructor not one of the pool's own: it would wait for itself, a broken contract. Submissions
 // begin as accepted (with several threads, some dozens of later ones may come first; `by_priority`,
 // the most urgent), posts in turn with them. Nothing waits behind a function that runs while a
-// thread is idle. An exception that leaves a function ends nothing: it is counted and given to
-// `on_error`, else written to standard error; so is one that leaves a callback or a task whose
-// future was dropped (docs/concepts/errors.md).
+// thread is idle. An exception of a function ends nothing: it is counted and given to `on_error`,
+// else written to standard error. Exceptions of callbacks and of tasks whose future was dropped are
+// given to `on_error`, too (docs/concepts/errors.md).
 // When the queue is full, as `overflow` says (queued_executor.hpp). One of the pool's own threads
 // never waits for room, because all of them could do so at once: where it would have to, it runs
 // the function itself.

@@ -16,8 +16,8 @@
 // Shutdown: `close` refuses further items and makes what is inside due; then `take` says closed.
 // `drain` also waits until all has been taken, and by a handler dealt with. `stop` hands back what
 // has not been taken. Neither from the handler, which would wait for itself: a broken contract.
-// Destruction: with a handler, drains, so its executor must outlive it, and go on running; without,
-// what is inside is destroyed, and having someone wait is a broken contract.
+// Destruction: with a handler, drains, so its executor must outlive it, and still be run; without,
+// items inside are destroyed, and waiters inside are a broken contract.
 // An exception that leaves the handler or `on_drop` goes to `on_error` (else standard error) and
 // changes nothing else (docs/concepts/errors.md).
 // Cancel safety: a wait that timed out or was stopped gave nothing and took nothing.

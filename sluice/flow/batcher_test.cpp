@@ -228,7 +228,7 @@ TEST_F(batcher_test, LimitsAndCloseEndTheWaitForRoom) {
   EXPECT_EQ(b.stats().rejected, 1u);
 }
 
-TEST_F(batcher_test, WhatOnDropThrowsGoesToOnErrorAndTheItemIsTaken) {
+TEST_F(batcher_test, AnExceptionOfOnDropGoesToOnErrorAndTheItemIsTaken) {
   int errors = 0;
   auto o = sized(2, 2, overflow::drop_oldest);
   o.on_drop = [](int&&) { throw 1; };

@@ -51,7 +51,7 @@ TEST_F(circuit_breaker_test, TripsAfterSoManyFailuresInARow) {
   EXPECT_FALSE(breaker.try_enter());
 }
 
-TEST_F(circuit_breaker_test, WhatOnChangeThrowsIsReportedAndChangesNothing) {
+TEST_F(circuit_breaker_test, AnExceptionOfOnChangeIsReportedAndChangesNothing) {
   int changed = 0;
   circuit_breaker breaker(options({.name = "mail",
                                    .consecutive_failures = 1,

@@ -290,7 +290,7 @@ TEST_F(retry_test, TellsOfEachRetryBeforeItWaits) {
   EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 2}));
 }
 
-TEST_F(retry_test, WhatOnRetryThrowsIsReportedAndChangesNothing) {
+TEST_F(retry_test, AnExceptionOfOnRetryIsReportedAndChangesNothing) {
   auto p = policy({.first_delay = 1s, .jitter = jitter::none});
   p.on_retry = [](const retry_event&) { throw std::runtime_error("log is full"); };
   outcome_of<int> got;

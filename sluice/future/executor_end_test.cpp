@@ -1,5 +1,5 @@
-// What futures, tasks, scopes and timers keep of an executor: an executor that ends before them is
-// a broken contract that names them. An executor that ends after them never is.
+// Futures, tasks, scopes and timers use an executor: an executor that ends before them is a broken
+// contract that names them. An executor that ends after them never is.
 
 #include <gtest/gtest.h>
 
