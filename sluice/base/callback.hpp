@@ -9,8 +9,6 @@
 // Guarantees: the exception is reported once, to `on_error` if the object has one, else on standard
 // error. If `on_error` throws, both exceptions are written to standard error.
 // Cost: nothing unless the callback throws.
-//
-//     call_back("on_change of circuit_breaker", name_, options_.on_change, change);
 
 #include <exception>
 #include <string_view>
