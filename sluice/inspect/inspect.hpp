@@ -44,9 +44,9 @@
 #include <string>
 #include <vector>
 
+#include "sluice/base/call_site.hpp"
 #include "sluice/base/clock.hpp"
 #include "sluice/inspect/lock_order.hpp"
-#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect {
