@@ -120,11 +120,11 @@ code_symbol find_symbol(const void* return_address) noexcept {
   found.file = known.dli_fname;
   const auto slash = found.file.rfind('/');
   if (slash != std::string_view::npos) found.file.remove_prefix(slash + 1);
-  found.offset_in_file = place - map->l_addr;
+  found.offset_in_file = inside - map->l_addr;
   const symbol_table table = table_of(*map);
   if (const symbol* const s = table.find(inside - map->l_addr)) {
     found.name = table.names.data() + s->st_name;
-    found.offset = found.offset_in_file - s->st_value;
+    found.offset = place - map->l_addr - s->st_value;
   } else if (known.dli_sname != nullptr) {
     found.name = known.dli_sname;
     found.offset = place - reinterpret_cast<std::uintptr_t>(known.dli_saddr);

@@ -15,9 +15,9 @@ namespace sluice::seam {
 
 struct code_symbol {
   std::string_view name{};            // mangled; empty: unknown. Valid while the file is loaded
-  std::uintptr_t offset = 0;          // of the address in the function
+  std::uintptr_t offset = 0;          // of the return address in the function
   std::string_view file{};            // without its folder; empty: the address is no code
-  std::uintptr_t offset_in_file = 0;  // of the address, for addr2line
+  std::uintptr_t offset_in_file = 0;  // of the call, one byte before: what addr2line takes
 };
 
 // A return address stands behind a call, so the function is that of the byte before it.

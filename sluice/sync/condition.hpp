@@ -24,7 +24,7 @@
 //     std::unique_lock hold(m);
 //     ready.wait(hold, [&] { return !items.empty(); });
 //     if (!ready.wait_for(hold, 1s, [&] { return done; }, stop)) return;   // timed out or stopped
-//     { const std::lock_guard change(m); done = true; ready.notify_all(); }
+//     { const sluice::lock_guard change(m); done = true; ready.notify_all(); }
 
 #include <chrono>
 #include <cstddef>
