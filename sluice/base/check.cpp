@@ -33,10 +33,8 @@ void print_caller(const call_site* caller) {
   }
 }
 
-}  // namespace
-
-void contract_broken(const char* object, const char* name, const char* expected,
-                     std::source_location where, const call_site* caller) noexcept {
+[[noreturn]] void broken(const char* object, const char* name, const char* expected,
+                         const call_site* caller, std::source_location where) noexcept {
   const bool named = name != nullptr && *name != '\0';
 #if defined(SLUICE_SIM)
   char text[400];
@@ -53,6 +51,18 @@ void contract_broken(const char* object, const char* name, const char* expected,
                static_cast<unsigned>(where.line()));
   std::fflush(stderr);
   std::abort();
+}
+
+}  // namespace
+
+void contract_broken(const char* object, const char* name, const char* expected,
+                     std::source_location where) noexcept {
+  broken(object, name, expected, nullptr, where);
+}
+
+void contract_broken(const char* object, const char* name, const char* expected, call_site caller,
+                     std::source_location where) noexcept {
+  broken(object, name, expected, &caller, where);
 }
 
 }  // namespace sluice

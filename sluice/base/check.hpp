@@ -22,18 +22,19 @@
 
 namespace sluice {
 
-// `caller` may be null.
 [[noreturn]] void contract_broken(const char* object, const char* name, const char* expected,
-                                  std::source_location where,
-                                  const call_site* caller = nullptr) noexcept;
+                                  std::source_location where) noexcept;
+// Takes the place by value, as all checks do: so a check that holds writes nothing to the stack.
+[[noreturn]] void contract_broken(const char* object, const char* name, const char* expected,
+                                  call_site caller, std::source_location where) noexcept;
 
 inline void check(bool holds, const char* object, const char* expected,
                   std::source_location where = std::source_location::current()) noexcept {
   if (!holds) [[unlikely]] contract_broken(object, nullptr, expected, where);
 }
-inline void check(bool holds, const char* object, const char* expected, const call_site& caller,
+inline void check(bool holds, const char* object, const char* expected, call_site caller,
                   std::source_location where = std::source_location::current()) noexcept {
-  if (!holds) [[unlikely]] contract_broken(object, nullptr, expected, where, &caller);
+  if (!holds) [[unlikely]] contract_broken(object, nullptr, expected, caller, where);
 }
 
 // The same for an object the user gave a name: the message carries it.
@@ -42,9 +43,9 @@ inline void check_named(bool holds, const char* object, const char* name, const 
   if (!holds) [[unlikely]] contract_broken(object, name, expected, where);
 }
 inline void check_named(bool holds, const char* object, const char* name, const char* expected,
-                        const call_site& caller,
+                        call_site caller,
                         std::source_location where = std::source_location::current()) noexcept {
-  if (!holds) [[unlikely]] contract_broken(object, name, expected, where, &caller);
+  if (!holds) [[unlikely]] contract_broken(object, name, expected, caller, where);
 }
 
 }  // namespace sluice

@@ -80,7 +80,7 @@ struct walk {
   int frames_left = 64;
 };
 
-_Unwind_Reason_Code look_at(_Unwind_Context* frame, void* data) noexcept {
+[[maybe_unused]] _Unwind_Reason_Code look_at(_Unwind_Context* frame, void* data) noexcept {
   auto& w = *static_cast<walk*>(data);
   const auto* const address = reinterpret_cast<const void*>(::_Unwind_GetIP(frame));
   if (address == nullptr || --w.frames_left == 0) return _URC_END_OF_STACK;

@@ -101,7 +101,7 @@ class [[nodiscard]] future {
   // co_await std::move(f) gives the value or throws. When the awaiting coroutine is asked to stop:
   // cancels, and throws future_error::cancelled.
   auto operator co_await() && {
-    check_valid(nullptr);
+    check(valid(), "sluice::future", expected_);
     return awaitable<detail::consume_op<T>>(wait_limits{}, std::move(parts_));
   }
 
@@ -213,19 +213,14 @@ class [[nodiscard]] future {
   friend struct detail::future_access;
   explicit future(detail::future_parts<T> parts) noexcept : parts_(std::move(parts)) {}
 
-  detail::future_parts<T>& here(const call_site& at) noexcept {
-    check_valid(&at);
+  static constexpr const char* expected_ = "to be valid: not yet used up, moved from or empty";
+
+  detail::future_parts<T>& here(call_site at) noexcept {
+    check(valid(), "sluice::future", expected_, at);
     return parts_;
   }
-  const detail::future_parts<T>& here(const call_site& at) const noexcept {
-    check_valid(&at);
-    return parts_;
-  }
-  void check_valid(const call_site* at) const noexcept {
-    if (valid()) [[likely]] return;
-    contract_broken("sluice::future", nullptr,
-                    "to be valid: not yet used up, moved from or empty",
-                    std::source_location::current(), at);
+  const detail::future_parts<T>& here(call_site at) const noexcept {
+    return const_cast<future&>(*this).here(at);
   }
   static void must(status ended, const call_site& at) noexcept {
     check(static_cast<bool>(ended), "sluice::future", "an unlimited wait to be served", at);

@@ -63,15 +63,15 @@ class promise {
   // Makes the value from the arguments: none for void, an lvalue for a reference.
   template <class... Args>
   void set_value(Args&&... args) {
-    check_was_unset(try_set_value(std::forward<Args>(args)...));
+    check(try_set_value(std::forward<Args>(args)...), "sluice::promise", once_);
   }
   template <class V = T>  // also for set_value({...})
     requires std::is_object_v<V>
   void set_value(V&& value) {
-    check_was_unset(try_set_value(std::move(value)));
+    check(try_set_value(std::move(value)), "sluice::promise", once_);
   }
   void set_exception(std::exception_ptr error, call_site at = {}) {
-    check_was_unset(try_set_exception(std::move(error)), &at);
+    check(try_set_exception(std::move(error)), "sluice::promise", once_, at);
   }
   template <class E>
     requires(!std::is_same_v<std::remove_cvref_t<E>, std::exception_ptr>)
@@ -149,16 +149,13 @@ class promise {
     detail::finish(*state);
     return true;
   }
-  static void check_was_unset(bool was_unset, const call_site* at = nullptr) noexcept {
-    if (was_unset) [[likely]] return;
-    contract_broken("sluice::promise", nullptr, "to be set once", std::source_location::current(),
-                    at);
-  }
+  static constexpr const char* once_ = "to be set once";
+
   void abandon() noexcept {
     future_ = future<T>();  // never taken: nobody will ask
     if (state_.load(relaxed) == nullptr) return;
-    check_was_unset(try_set_exception(
-        std::make_exception_ptr(future_error(future_error::broken_promise))));
+    auto broken = std::make_exception_ptr(future_error(future_error::broken_promise));
+    check(try_set_exception(std::move(broken)), "sluice::promise", once_);
   }
 
   atomic<state_type*> state_;

@@ -107,7 +107,7 @@ class [[nodiscard]] shared_future {
   std::size_t waiting(call_site at = {}) const noexcept { return here(at).waiting(); }
 
  private:
-  state& here(const call_site& at) const noexcept {
+  state& here(call_site at) const noexcept {
     check(valid(), "sluice::shared_future", "to be valid", at);
     return *state_;
   }

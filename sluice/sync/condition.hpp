@@ -112,7 +112,7 @@ class condition {
     place place_;
   };
 
-  void check_owned(bool owns, const call_site& at) const noexcept {
+  void check_owned(bool owns, call_site at) const noexcept {
     check_object(owns, this, type_name, "the lock to be held by whoever waits", at);
   }
   enlisted enlist(place& at, waiter& who) noexcept;

@@ -23,7 +23,7 @@ void fair_mutex::lock_slowly(const call_site& at) {
   check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", at);
 }
 
-void fair_mutex::unlock_slowly(std::uint32_t seen, const call_site& at) noexcept {
+void fair_mutex::unlock_slowly(std::uint32_t seen, call_site at) noexcept {
   const auto owner = seen & owner_mask;
   check_object(owner != 0, this, type_name, "to be locked when it is unlocked", at);
   check_object(owner == coroutine || owner == seam::thread_number(), this, type_name,

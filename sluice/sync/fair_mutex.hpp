@@ -85,7 +85,7 @@ class fair_mutex : public lock_calls<fair_mutex> {
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
   void lock_slowly(const call_site& at);
-  void unlock_slowly(std::uint32_t seen, const call_site& at) noexcept;
+  void unlock_slowly(std::uint32_t seen, call_site at) noexcept;
 
   atomic<std::uint32_t> word_{0};
   spin_budget spin_;

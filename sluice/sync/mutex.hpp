@@ -83,7 +83,7 @@ class mutex : public lock_calls<mutex> {
   }
   bool try_take(std::uint32_t me) noexcept;
   void lock_slowly(const call_site& at);
-  void unlock_slowly(std::uint32_t seen, const call_site& at) noexcept;
+  void unlock_slowly(std::uint32_t seen, call_site at) noexcept;
 
   atomic<std::uint32_t> word_{0};
   spin_budget spin_;

@@ -71,8 +71,13 @@ std::string name_of(const void* object) {
 }
 
 void contract_broken(const void* object, const char* type, const char* expected,
-                     const call_site* caller, std::source_location where) noexcept {
-  sluice::contract_broken(type, name_of(object).c_str(), expected, where, caller);
+                     std::source_location where) noexcept {
+  sluice::contract_broken(type, name_of(object).c_str(), expected, where);
+}
+
+void contract_broken(const void* object, const char* type, const char* expected, call_site caller,
+                     std::source_location where) noexcept {
+  sluice::contract_broken(type, name_of(object).c_str(), expected, caller, where);
 }
 
 void set_name([[maybe_unused]] const void* object, [[maybe_unused]] std::string_view name) {

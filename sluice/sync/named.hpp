@@ -71,22 +71,31 @@ inline void gone(const void* object) noexcept {
     detail::gone(object);
 }
 
-// As `contract_broken` (base/check.hpp), with the name of the object. `caller` may be null.
+// As `contract_broken` (base/check.hpp), with the name of the object.
 [[noreturn]] void contract_broken(const void* object, const char* type, const char* expected,
-                                  const call_site* caller, std::source_location where) noexcept;
+                                  std::source_location where) noexcept;
+[[noreturn]] void contract_broken(const void* object, const char* type, const char* expected,
+                                  call_site caller, std::source_location where) noexcept;
 
 }  // namespace watch
 
 // As `check`, for an object that may have a name.
 inline void check_object(bool holds, const void* object, const char* type, const char* expected,
-                         const call_site* caller = nullptr,
+                         std::source_location where = std::source_location::current()) noexcept {
+  if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, where);
+}
+inline void check_object(bool holds, const void* object, const char* type, const char* expected,
+                         call_site caller,
                          std::source_location where = std::source_location::current()) noexcept {
   if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, caller, where);
 }
+// `caller` may be null.
 inline void check_object(bool holds, const void* object, const char* type, const char* expected,
-                         const call_site& caller,
+                         const call_site* caller,
                          std::source_location where = std::source_location::current()) noexcept {
-  if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, &caller, where);
+  if (holds) [[likely]] return;
+  if (caller == nullptr) watch::contract_broken(object, type, expected, where);
+  watch::contract_broken(object, type, expected, *caller, where);
 }
 
 }  // namespace sluice

@@ -123,7 +123,7 @@ class semaphore {
     }
   };
 
-  void check_wanted(count_type n, const call_site& at) const noexcept {
+  void check_wanted(count_type n, call_site at) const noexcept {
     check_object(n > 0, this, type_name, "to acquire at least one permit", at);
   }
   bool take(count_type n) noexcept;        // guard_ held

@@ -81,7 +81,7 @@ void shared_mutex::unlock(call_site at) noexcept {
   if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
 }
 
-void shared_mutex::unlock_slowly(word seen, const call_site& at) noexcept {
+void shared_mutex::unlock_slowly(word seen, call_site at) noexcept {
   const auto owner = writer(seen);
   check_object(owner != 0, this, type_name, "to be locked exclusively when it is unlocked", at);
   check_object(owner == coroutine || owner == seam::thread_number(), this, type_name,
@@ -146,7 +146,7 @@ bool shared_mutex::enter_shared() noexcept {
   return false;
 }
 
-void shared_mutex::leave_shared(const call_site& at) noexcept {
+void shared_mutex::leave_shared(call_site at) noexcept {
   for (auto seen = word_.load(relaxed);;) {
     check_object(readers(seen) > 0, this, type_name,
                  "a reader inside when unlock_shared is called", at);

@@ -120,9 +120,9 @@ class shared_mutex : public lock_calls<shared_mutex> {
   }
   void entered_shared(const call_site& at, by_try tried) noexcept;
   bool enter_shared() noexcept;
-  void leave_shared(const call_site& at) noexcept;
+  void leave_shared(call_site at) noexcept;
   void leave_shared_slowly() noexcept;
-  void unlock_slowly(word seen, const call_site& at) noexcept;
+  void unlock_slowly(word seen, call_site at) noexcept;
   void check_not_held(word seen, word me, const call_site* at) const noexcept;
 
   // All with guard_ held.

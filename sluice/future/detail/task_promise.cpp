@@ -31,7 +31,7 @@ void task_is_miscompiled(const call_site& at) noexcept {
                   "first co_await is in the condition of an if, while, for or switch and no "
                   "variable is declared before. Name the result first: "
                   "const auto s = co_await x(); if (s) ...",
-                  std::source_location::current(), &at);
+                  at, std::source_location::current());
 }
 
 std::coroutine_handle<> task_link::go_on_there(std::coroutine_handle<> with,
