@@ -14,6 +14,7 @@
 #include "sluice/inspect/watchdog.hpp"
 #include "sluice/sync/barrier.hpp"
 #include "sluice/sync/event.hpp"
+#include "sluice/sync/lock_guard.hpp"
 #include "sluice/sync/mutex.hpp"
 
 using namespace std::chrono_literals;
@@ -29,10 +30,10 @@ struct account {
 
 // Returns false if the other account was not locked in time; then nothing was moved.
 bool move_money(account& from, account& to, long amount, sluice::barrier& both) {
-  const std::lock_guard hold(from.lock);
+  const sluice::lock_guard hold(from.lock);
   both.arrive_and_wait();  // bad luck, made certain for this example
   if (!to.lock.try_lock_for(10s)) return false;
-  const std::lock_guard adopted(to.lock, std::adopt_lock);
+  const sluice::lock_guard adopted(to.lock, std::adopt_lock);
   from.balance -= amount;
   to.balance += amount;
   return true;
@@ -73,7 +74,7 @@ int main() {
   std::stop_source enough;
   std::jthread ann([&] {
     sluice::seam::name_thread("ann");
-    const std::lock_guard hold(ours.lock);
+    const sluice::lock_guard hold(ours.lock);
     both.arrive_and_wait();
     if (theirs.lock.lock(enough.get_token())) theirs.lock.unlock();
   });

@@ -13,6 +13,7 @@
 #include "sluice/inspect/watchdog.hpp"
 #include "sluice/queue/bounded_queue.hpp"
 #include "sluice/sync/barrier.hpp"
+#include "sluice/sync/lock_guard.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/semaphore.hpp"
 
@@ -66,7 +67,7 @@ void find() {
   sluice::barrier both(2);
   std::stop_source stop;
   const auto take = [&](sluice::mutex& first, sluice::mutex& second) {
-    const std::lock_guard hold(first);
+    const sluice::lock_guard hold(first);
     both.arrive_and_wait();
     expect(!second.lock(stop.get_token()), "the second lock not to be had");
     both.arrive_and_wait();  // both keep their first lock until both were stopped
@@ -90,12 +91,12 @@ void order() {
   sluice::mutex accounts(sluice::named("accounts"));
   sluice::mutex journal(sluice::named("journal"));
   {
-    const std::lock_guard one(accounts);
-    const std::lock_guard two(journal);
+    const sluice::lock_guard one(accounts);
+    const sluice::lock_guard two(journal);
   }
   {
-    const std::lock_guard one(journal);
-    const std::lock_guard two(accounts);  // reported here, before any deadlock
+    const sluice::lock_guard one(journal);
+    const sluice::lock_guard two(accounts);  // reported here, before any deadlock
   }
   expect(log.size() == 1, "the inversion to be told once");
 }

@@ -24,9 +24,9 @@
 #include <utility>
 
 #include "sluice/actor/detail/handler_run.hpp"
+#include "sluice/base/call_site.hpp"
 #include "sluice/future/future.hpp"
 #include "sluice/future/task.hpp"
-#include "sluice/sync/call_site.hpp"
 
 namespace sluice {
 
@@ -35,7 +35,8 @@ namespace detail {
 template <class T, class Awaited>
 task<T> await_letting_in(Awaited what, call_site at) {
   handler_sink* const sink = co_await own_sink_query();
-  check(sink != nullptr, "sluice::letting_others_in", "to be in a handler that is a coroutine");
+  check(sink != nullptr, "sluice::letting_others_in", "to be in a handler that is a coroutine",
+        at);
   sink->begin_letting_in();
   std::exception_ptr error;
   if constexpr (std::is_void_v<T>) {

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "sluice/base/outcome.hpp"
 
 namespace check_test {
 namespace {
@@ -23,6 +27,35 @@ TEST(CheckDeathTest, NamesTheObjectWhatWasExpectedAndThePlace) {
   EXPECT_DEATH(broken_by_this_function(),
                "sluice: contract broken on sluice::gate: expected to be open\n"
                ".*checked in .*broken_by_this_function.*check_test.cpp:[0-9]+");
+}
+
+void broken_by_a_caller(sluice::call_site at = {}) { check(false, "sluice::gate", "open", at); }
+
+TEST(CheckDeathTest, NamesThePlaceOfTheCallerBeforeThatOfTheCheck) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string line = std::to_string(__LINE__ + 2);
+  EXPECT_DEATH(
+      broken_by_a_caller(),
+      "expected open\n"
+      "  called at .*check_test.cpp:" + line + " \\(.*\n  checked in .*broken_by_a_caller");
+}
+
+[[gnu::noinline]] void lose_money() {
+  check(false, "sluice::gate", "open");
+  std::puts("not reached");
+}
+
+TEST(CheckDeathTest, NamesTheFunctionOfTheCallerIfThePlaceIsNotKnown) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(lose_money(), "expected open\n  called at .*lose_money\\(\\).*\n  checked in ");
+}
+
+TEST(CheckDeathTest, AnOutcomeWithoutAValueNamesThePlaceThatReadIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  sluice::outcome<int> none(sluice::status::empty);
+  const std::string line = std::to_string(__LINE__ + 1);
+  EXPECT_DEATH((void)none.value(), "expected a value; .*\n  called at .*check_test.cpp:" + line);
+  EXPECT_DEATH((void)*none, "expected a value; .*\n  called at .*TestBody.*\n  checked in");
 }
 
 TEST(CheckDeathTest, CarriesTheNameTheUserGave) {

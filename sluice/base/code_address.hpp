@@ -7,7 +7,8 @@
 
 namespace sluice::seam {
 
-// "transfer(account&)+0x1f", or, where there is no symbol, "server+0x41c20": what addr2line takes.
-std::string code_address_text(const void* address);
+// "transfer(account&)+0x1f (server+0x41c1f)", or, without a symbol, "server+0x41c1f". The latter is
+// the call before the return address, and what addr2line takes: addr2line -i -e server 0x41c1f.
+std::string code_address_text(const void* return_address);
 
 }  // namespace sluice::seam

@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 namespace sluice::code_address_test {
 namespace {
 
 TEST(CodeAddress, NamesAFunctionThatHasASymbol) {
   const auto* const inside = reinterpret_cast<const char*>(&std::abort) + 1;
-  EXPECT_EQ(seam::code_address_text(inside), "abort+0x1");
+  const std::string text = seam::code_address_text(inside);
+  EXPECT_TRUE(text.starts_with("abort+0x1 (libc")) << text;
 }
 
 TEST(CodeAddress, OfNoCodeIsANumber) {

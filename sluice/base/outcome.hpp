@@ -89,9 +89,9 @@ class [[nodiscard]] outcome {
   const T& operator*() const& { return const_cast<outcome&>(*this).get(); }
   T* operator->() { return &get(); }
   const T* operator->() const { return &const_cast<outcome&>(*this).get(); }
-  T& value() & { return get(); }
-  const T& value() const& { return const_cast<outcome&>(*this).get(); }
-  T&& value() && { return std::move(get()); }
+  T& value(call_site at = {}) & { return get(at); }
+  const T& value(call_site at = {}) const& { return const_cast<outcome&>(*this).get(at); }
+  T&& value(call_site at = {}) && { return std::move(get(at)); }
 
   template <class U>
   T value_or(U&& other) && {
@@ -99,8 +99,14 @@ class [[nodiscard]] outcome {
   }
 
  private:
+  static constexpr const char* expected_ = "a value; test the outcome before reading it";
+
   T& get() {
-    check(value_.has_value(), "sluice::outcome", "a value; test the outcome before reading it");
+    check(value_.has_value(), "sluice::outcome", expected_);
+    return *value_;
+  }
+  T& get(call_site at) {
+    check(value_.has_value(), "sluice::outcome", expected_, at);
     return *value_;
   }
 

@@ -58,7 +58,8 @@ class never_op {
 
 inline status wait_on_nothing(const wait_limits& limits) {
   check(!limits.deadline.is_never() || limits.stop.stop_possible(), "sluice::channel",
-        "a deadline or a stop_token for a wait on a null channel, which would never end");
+        "a deadline or a stop_token for a wait on a null channel, which would never end",
+        limits.at);
   return block_on(never_op(), limits);
 }
 
@@ -111,14 +112,14 @@ class send_calls {
 
   // co_await gives a status. An lvalue is moved from only on success and must stay in place.
   auto async_send(T& item, wait_limits limits = {}) {
-    return core_of_awaited().async_push(item, std::move(limits));
+    return core_of_awaited(limits.at).async_push(item, std::move(limits));
   }
   auto async_send(T&& item, wait_limits limits = {}) {
-    return core_of_awaited().async_push(std::move(item), std::move(limits));
+    return core_of_awaited(limits.at).async_push(std::move(item), std::move(limits));
   }
 
   batch_result send_all(std::span<T> items, const wait_limits& limits = {}) {
-    return core_of_awaited().push_all(items, limits);
+    return core_of_awaited(limits.at).push_all(items, limits);
   }
 
   // No more sends; what is buffered can still be received. False: it was closed already.
@@ -126,8 +127,8 @@ class send_calls {
 
  private:
   detail::channel_core<T>* at() const noexcept { return static_cast<const End&>(*this).core(); }
-  detail::channel_core<T>& core_of_awaited() const noexcept {
-    check(at() != nullptr, "sluice::channel", "a channel to send to");
+  detail::channel_core<T>& core_of_awaited(const call_site& place) const noexcept {
+    check(at() != nullptr, "sluice::channel", "a channel to send to", place);
     return *at();
   }
   status within(T& item, const wait_limits& limits) {
@@ -161,15 +162,15 @@ class receive_calls {
 
   // co_await gives an outcome<T>.
   auto async_receive(wait_limits limits = {}) {
-    return core_of_awaited().async_pop(std::move(limits));
+    return core_of_awaited(limits.at).async_pop(std::move(limits));
   }
 
   outcome<std::vector<T>> receive_some(std::size_t max, const wait_limits& limits = {}) {
-    return core_of_awaited().pop_some(max, limits);
+    return core_of_awaited(limits.at).pop_some(max, limits);
   }
   // co_await gives an outcome<std::vector<T>>.
   auto async_receive_some(std::size_t max, wait_limits limits = {}) {
-    return core_of_awaited().async_pop_some(max, std::move(limits));
+    return core_of_awaited(limits.at).async_pop_some(max, std::move(limits));
   }
 
   // for (auto& item : channel) ... until it is closed and drained.
@@ -179,8 +180,8 @@ class receive_calls {
 
  private:
   detail::channel_core<T>* at() const noexcept { return static_cast<const End&>(*this).core(); }
-  detail::channel_core<T>& core_of_awaited() const noexcept {
-    check(at() != nullptr, "sluice::channel", "a channel to receive from");
+  detail::channel_core<T>& core_of_awaited(const call_site& place) const noexcept {
+    check(at() != nullptr, "sluice::channel", "a channel to receive from", place);
     return *at();
   }
   outcome<T> within(const wait_limits& limits) {

@@ -210,7 +210,8 @@ void select_op::note_uses() const noexcept {
 
 void select_op::check_can_end(const wait_limits& limits) const noexcept {
   check(can_be_ready() || !limits.deadline.is_never() || limits.stop.stop_possible(),
-        "sluice::select", "a channel, a deadline or a stop_token: this would wait for ever");
+        "sluice::select", "a channel, a deadline or a stop_token: this would wait for ever",
+        limits.at);
 }
 
 selected select_within(const wait_limits& limits, std::span<select_case* const> cases) {

@@ -85,7 +85,7 @@ void fork_base::start_outside() noexcept {
 
 bool fork_base::wait_outside(const call_site& at) {
   check(forker_ == seam::thread_number(), "sluice::fork",
-        "a child to be joined by the thread that forked it");
+        "a child to be joined by the thread that forked it", at);
   block_on(wait_op(*this), at);
   watch::gone(this);  // another will be in its place
   return false;

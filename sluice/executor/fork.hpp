@@ -68,11 +68,11 @@ class fork_base : public work {
 
   // True: nobody has taken it, and it is the caller's to run, directly. False: it has been run.
   bool claim_or_wait(const call_site& at) {
-    check(!joined_, "sluice::fork", "a child to be joined once");
+    check(!joined_, "sluice::fork", "a child to be joined once", at);
     joined_ = true;
     if (home_ == nullptr) [[unlikely]] return wait_outside(at);
     check(home_ == current_steal_worker(), "sluice::fork",
-          "a child to be joined by the thread that forked it");
+          "a child to be joined by the thread that forked it", at);
     if (is_done()) [[unlikely]] return false;
     work* const youngest = home_->deque.pop();
     if (youngest == this) [[likely]] return true;
@@ -213,9 +213,10 @@ forked<std::decay_t<F>> fork(work_stealing_pool& pool, F&& f) {
 // On the pool whose worker the calling thread is; on any other thread a broken contract.
 template <class F>
   requires std::is_invocable_v<std::decay_t<F>&>
-forked<std::decay_t<F>> fork(F&& f) {
+forked<std::decay_t<F>> fork(F&& f, call_site at = {}) {
   const detail::steal_worker* const here = detail::current_steal_worker();
-  check(here != nullptr, "sluice::fork", "a worker of a work_stealing_pool, or a pool to be named");
+  check(here != nullptr, "sluice::fork", "a worker of a work_stealing_pool, or a pool to be named",
+        at);
   return forked<std::decay_t<F>>(here->pool, std::forward<F>(f));
 }
 

@@ -87,19 +87,21 @@ class bulkhead {
   ~bulkhead();
 
   // ok, or full; with limits also timed_out, stopped.
-  outcome<permit> enter() { return enter_within({}); }
-  outcome<permit> enter(std::stop_token stop) { return enter_within({{}, std::move(stop)}); }
+  outcome<permit> enter(call_site at = {}) { return enter_within(at); }
+  outcome<permit> enter(std::stop_token stop, call_site at = {}) {
+    return enter_within({{}, std::move(stop), at});
+  }
   // Never waits: full when all places are taken, or somebody waits.
   outcome<permit> try_enter(call_site at = {});
   template <class Rep, class Period>
   outcome<permit> try_enter_for(std::chrono::duration<Rep, Period> wait,
-                                std::stop_token stop = {}) {
-    return enter_within({deadline::after(wait), std::move(stop)});
+                                std::stop_token stop = {}, call_site at = {}) {
+    return enter_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   outcome<permit> try_enter_until(std::chrono::time_point<Clock, Duration> when,
-                                  std::stop_token stop = {}) {
-    return enter_within({deadline::at(when), std::move(stop)});
+                                  std::stop_token stop = {}, call_site at = {}) {
+    return enter_within({deadline::at(when), std::move(stop), at});
   }
   outcome<permit> enter_within(const wait_limits& limits) {
     auto entered = block_on(op(*this), limits);

@@ -68,30 +68,33 @@ class keyed_rate_limiter {
   keyed_rate_limiter& operator=(const keyed_rate_limiter&) = delete;
   ~keyed_rate_limiter() { watch::gone(this); }
 
-  status acquire(const Key& key, count_type n = 1) { return acquire_within(key, n, {}); }
-  status acquire(const Key& key, std::stop_token stop, count_type n = 1) {
-    return acquire_within(key, n, {{}, std::move(stop)});
+  status acquire(const Key& key, count_type n = 1, call_site at = {}) {
+    return acquire_within(key, n, at);
   }
-  bool try_acquire(const Key& key, count_type n = 1) {
+  status acquire(const Key& key, std::stop_token stop, count_type n = 1, call_site at = {}) {
+    return acquire_within(key, n, {{}, std::move(stop), at});
+  }
+  bool try_acquire(const Key& key, count_type n = 1, call_site at = {}) {
     const pin held(*this, key);
-    return held.bucket() != nullptr && held.bucket()->try_acquire(n);
+    return held.bucket() != nullptr && held.bucket()->try_acquire(n, at);
   }
   template <class Rep, class Period>
   status try_acquire_for(const Key& key, std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}) {
-    return acquire_within(key, n, {deadline::after(wait), std::move(stop)});
+                         std::stop_token stop = {}, call_site at = {}) {
+    return acquire_within(key, n, {deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_acquire_until(const Key& key, std::chrono::time_point<Clock, Duration> when,
-                           count_type n = 1, std::stop_token stop = {}) {
-    return acquire_within(key, n, {deadline::at(when), std::move(stop)});
+                           count_type n = 1, std::stop_token stop = {}, call_site at = {}) {
+    return acquire_within(key, n, {deadline::at(when), std::move(stop), at});
   }
   status acquire_within(const Key& key, count_type n, const wait_limits& limits) {
-    return block_on(op(*this, key, n), limits);
+    return block_on(op(*this, key, n, &limits.at), limits);
   }
   // co_await gives a status. The key is needed only during the call.
   auto async_acquire(const Key& key, count_type n = 1, wait_limits limits = {}) {
-    return awaitable<op>(std::move(limits), *this, key, n);
+    const call_site at = limits.at;
+    return awaitable<op>(std::move(limits), *this, key, n, &at);
   }
 
   // For every key, from now on.
@@ -157,8 +160,8 @@ class keyed_rate_limiter {
 
   class op {
    public:
-    op(keyed_rate_limiter& in, const Key& key, count_type n) : pin_(in, key) {
-      if (pin_.bucket() != nullptr) inner_.emplace(*pin_.bucket(), n);
+    op(keyed_rate_limiter& in, const Key& key, count_type n, const call_site* at) : pin_(in, key) {
+      if (pin_.bucket() != nullptr) inner_.emplace(*pin_.bucket(), n, at);
     }
     bool ready() const noexcept { return false; }
     bool attempt() noexcept { return !inner_ || inner_->attempt(); }

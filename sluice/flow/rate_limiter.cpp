@@ -16,7 +16,7 @@ rate_limiter::rate_limiter(options o)
 rate_limiter::~rate_limiter() {
   alarm_->leave(clock_);
   const std::lock_guard hold(guard_);  // a call that is over may still be about to let go of it
-  check(waiters_.empty(), "sluice::rate_limiter", "no waiters at its destruction");
+  check_object(waiters_.empty(), this, type_name, "no waiters at its destruction");
   watch::gone(this);
 }
 
@@ -96,8 +96,8 @@ void rate_limiter::due(wake_batch& wakes) noexcept {
 
 // ---- calls
 
-bool rate_limiter::try_acquire(count_type n) {
-  op request(*this, n);
+bool rate_limiter::try_acquire(count_type n, call_site at) {
+  op request(*this, n, &at);
   if (request.attempt()) return !request.refused();
   const std::lock_guard hold(guard_);
   ++stats_.refused;
@@ -147,8 +147,8 @@ rate_limiter::count_type rate_limiter::available() const noexcept {
   return now.whole();
 }
 
-std::chrono::nanoseconds rate_limiter::time_until(count_type n) noexcept {
-  check(n > 0, "sluice::rate_limiter", "to ask for at least one token");
+std::chrono::nanoseconds rate_limiter::time_until(count_type n, call_site at) noexcept {
+  check_object(n > 0, this, type_name, "to ask for at least one token", at);
   const std::lock_guard hold(guard_);
   constexpr auto never = std::chrono::nanoseconds::max();
   if (n > bucket_.burst()) return never;
@@ -183,8 +183,8 @@ rate_limiter_stats rate_limiter::stats() const noexcept {
 
 // ---- the wait
 
-rate_limiter::op::op(rate_limiter& l, count_type n) noexcept : limiter_(l) {
-  check(n > 0, "sluice::rate_limiter", "to ask for at least one token");
+rate_limiter::op::op(rate_limiter& l, count_type n, const call_site* at) noexcept : limiter_(l) {
+  check_object(n > 0, &l, type_name, "to ask for at least one token", at);
   node_.wanted = n;
 }
 

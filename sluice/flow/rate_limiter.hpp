@@ -69,31 +69,35 @@ class rate_limiter {
   ~rate_limiter();
 
   // One token; there is always a burst that holds it.
-  void acquire() { must(acquire_within(1, {})); }
-  // ok, or full: more than the burst.
-  status acquire(count_type n) { return acquire_within(n, {}); }
-  status acquire(std::stop_token stop, count_type n = 1) {
-    return acquire_within(n, {{}, std::move(stop)});
+  void acquire(call_site at = {}) {
+    const status ended = acquire_within(1, at);
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to be served", at);
   }
-  bool try_acquire(count_type n = 1);
+  // ok, or full: more than the burst.
+  status acquire(count_type n, call_site at = {}) { return acquire_within(n, at); }
+  status acquire(std::stop_token stop, count_type n = 1, call_site at = {}) {
+    return acquire_within(n, {{}, std::move(stop), at});
+  }
+  bool try_acquire(count_type n = 1, call_site at = {});
 
   template <class Rep, class Period>
   status try_acquire_for(std::chrono::duration<Rep, Period> wait, count_type n = 1,
-                         std::stop_token stop = {}) {
-    return acquire_within(n, {deadline::after(wait), std::move(stop)});
+                         std::stop_token stop = {}, call_site at = {}) {
+    return acquire_within(n, {deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   status try_acquire_until(std::chrono::time_point<Clock, Duration> when, count_type n = 1,
-                           std::stop_token stop = {}) {
-    return acquire_within(n, {deadline::at(when), std::move(stop)});
+                           std::stop_token stop = {}, call_site at = {}) {
+    return acquire_within(n, {deadline::at(when), std::move(stop), at});
   }
   // With both limits at once; also the form for a deadline on another clock.
   status acquire_within(count_type n, const wait_limits& limits) {
-    return block_on(op(*this, n), limits);
+    return block_on(op(*this, n, &limits.at), limits);
   }
   // co_await gives a status.
   auto async_acquire(count_type n = 1, wait_limits limits = {}) {
-    return awaitable<op>(std::move(limits), *this, n);
+    const call_site at = limits.at;
+    return awaitable<op>(std::move(limits), *this, n, &at);
   }
 
   // From now on. Tokens that are inside stay, as far as the burst holds them.
@@ -106,7 +110,7 @@ class rate_limiter {
   count_type available() const noexcept;
   // How long until a request for n made now would be served, behind all who wait; the longest
   // duration if never.
-  std::chrono::nanoseconds time_until(count_type n = 1) noexcept;
+  std::chrono::nanoseconds time_until(count_type n = 1, call_site at = {}) noexcept;
   // When the bucket will be full, or was, if nobody takes anything; time_point::max() if never.
   time_point full_at() const noexcept;
   std::size_t waiting() const noexcept;
@@ -116,9 +120,11 @@ class rate_limiter {
   template <class, class, class>
   friend class keyed_rate_limiter;
 
+  static constexpr const char* type_name = "sluice::rate_limiter";
+
   class op {
    public:
-    op(rate_limiter& l, count_type n) noexcept;
+    op(rate_limiter& l, count_type n, const call_site* at) noexcept;
     bool ready() const noexcept { return false; }
     bool attempt() noexcept;
     enlisted enlist(waiter& who) noexcept;
@@ -133,7 +139,7 @@ class rate_limiter {
     bool refused() const noexcept { return node_.refused; }
     watch::subject about() const noexcept {
       return {.object = &limiter_,
-              .type = "sluice::rate_limiter",
+              .type = type_name,
               .wants = "acquire",
               .ends_in_time = limiter_.rate().count > 0};
     }
@@ -148,9 +154,6 @@ class rate_limiter {
     node node_;
   };
 
-  static void must(status ended) noexcept {
-    check(static_cast<bool>(ended), "sluice::rate_limiter", "an unlimited wait to be served");
-  }
   // All with guard_ held.
   op::node& front() noexcept { return static_cast<op::node&>(waiters_.front()); }
   void refill() noexcept;

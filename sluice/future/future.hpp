@@ -68,20 +68,20 @@ class [[nodiscard]] future : private detail::named_future {
   ~future() = default;
 
   bool valid() const noexcept { return parts_.state != nullptr; }
-  bool is_ready() const noexcept { return here().state->is_ready(); }
+  bool is_ready(call_site at = {}) const noexcept { return here(at).state->is_ready(); }
 
   // The value, or throws what took its place.
   T get(call_site at = {}) {
-    detail::get_op<T> op(here());
-    if (!op.attempt()) must(wait_blocking(op, at));
+    detail::get_op<T> op(here(at));
+    if (!op.attempt()) must(wait_blocking(op, at), at);
     return detail::take_result(parts_);
   }
   // Limited: a reason when it is not there in time, and then the future is still valid.
   limited get(std::stop_token stop, call_site at = {}) {
     return get_within({std::move(stop), at});
   }
-  limited try_get() {
-    if (!is_ready()) return status::empty;
+  limited try_get(call_site at = {}) {
+    if (!is_ready(at)) return status::empty;
     return detail::get_op<T>(parts_).result(status::ok);
   }
   template <class Rep, class Period>
@@ -95,16 +95,18 @@ class [[nodiscard]] future : private detail::named_future {
     return get_within({deadline::at(when), std::move(stop), at});
   }
   limited get_within(const wait_limits& limits) {
-    return block_on(detail::get_op<T>(here()), limits);
+    return block_on(detail::get_op<T>(here(limits.at)), limits);
   }
   // co_await gives what get_within does. The future must stay where it is meanwhile.
   auto async_get(wait_limits limits = {}) {
-    return awaitable<detail::get_op<T>>(std::move(limits), here());
+    auto& parts = here(limits.at);
+    return awaitable<detail::get_op<T>>(std::move(limits), parts);
   }
   // co_await std::move(f) gives the value or throws. When the awaiting coroutine is asked to stop:
   // cancels, and throws future_error::cancelled.
   auto operator co_await() && {
-    return awaitable<detail::consume_op<T>>(wait_limits{}, std::move(here()));
+    check(valid(), "sluice::future", expected_);
+    return awaitable<detail::consume_op<T>>(wait_limits{}, std::move(parts_));
   }
 
   // Of a future with a name: std::move(f).then(...). Without the move, these do not compile.
@@ -114,89 +116,123 @@ class [[nodiscard]] future : private detail::named_future {
 
   // The value goes through f(value) -> U, or f() -> U; an error goes past it.
   template <class F>
-  auto then(F f) && {
-    using made = detail::value_call_t<F, T>;
-    return detail::add_stage<made>(here(), detail::on_value<T, made, F>{std::move(f)});
+  auto then(F f, call_site at = {}) && {
+    static_assert(detail::takes_value<F, T>,
+                  "then wants a function of the future's value, or of nothing");
+    if constexpr (detail::takes_value<F, T>) {
+      using made = detail::value_call_t<F, T>;
+      return detail::add_stage<made>(here(at), detail::on_value<T, made, F>{std::move(f)});
+    }
   }
   // The same for an f that returns a future<U>: the result is what that one ends with.
   template <class F>
-  auto and_then(F f) && {
-    using made = detail::value_call_t<F, T>;
-    static_assert(detail::is_future_v<made>, "and_then wants a function that returns a future");
-    using value = detail::future_value_t<made>;
-    return detail::add_flat_stage<value>(here(), detail::on_value<T, value, F>{std::move(f)});
+  auto and_then(F f, call_site at = {}) && {
+    static_assert(detail::takes_value<F, T>,
+                  "and_then wants a function of the future's value, or of nothing");
+    if constexpr (detail::takes_value<F, T>) {
+      using made = detail::value_call_t<F, T>;
+      static_assert(detail::is_future_v<made>, "and_then wants a function that returns a future");
+      if constexpr (detail::is_future_v<made>) {
+        using value = detail::future_value_t<made>;
+        return detail::add_flat_stage<value>(here(at), detail::on_value<T, value, F>{std::move(f)});
+      }
+    }
   }
   // An error goes through f, a value goes past it. f takes the std::exception_ptr, or nothing, or
   // the one type of exception that it is for (others go past it). It returns a T or a future<T>.
   template <class F>
-  future recover(F f) && {
-    using made = detail::error_call_t<F>;
-    using action = detail::on_error<T, F>;
-    if constexpr (detail::is_future_v<made>) {
-      return detail::add_flat_stage<T>(here(), action{std::move(f)});
-    } else {
-      return detail::add_stage<T>(here(), action{std::move(f)});
+  future recover(F f, call_site at = {}) && {
+    static_assert(detail::takes_error<F>,
+                  "recover wants a function of an exception, of std::exception_ptr, or of nothing");
+    if constexpr (detail::takes_error<F>) {
+      static_assert(detail::recovers<F, T>,
+                    "recover wants a function that returns the future's type of value, or a future "
+                    "of exactly that type");
+    }
+    if constexpr (detail::recovers<F, T>) {
+      using action = detail::on_error<T, F>;
+      if constexpr (detail::is_future_v<detail::error_call_t<F>>) {
+        return detail::add_flat_stage<T>(here(at), action{std::move(f)});
+      } else {
+        return detail::add_stage<T>(here(at), action{std::move(f)});
+      }
     }
   }
   // f(settled<T>) -> U or future<U> sees the value or the error.
   template <class F>
-  auto handle(F f) && {
-    using made = std::invoke_result_t<F&, settled<T>>;
-    using value = detail::future_value_t<made>;
-    using action = detail::on_settled<T, value, F>;
-    if constexpr (detail::is_future_v<made>) {
-      return detail::add_flat_stage<value>(here(), action{std::move(f)});
-    } else {
-      return detail::add_stage<value>(here(), action{std::move(f)});
+  auto handle(F f, call_site at = {}) && {
+    static_assert(std::is_invocable_v<F&, settled<T>>,
+                  "handle wants a function of settled<T>, the future's value or error");
+    if constexpr (std::is_invocable_v<F&, settled<T>>) {
+      using made = std::invoke_result_t<F&, settled<T>>;
+      using value = detail::future_value_t<made>;
+      using action = detail::on_settled<T, value, F>;
+      if constexpr (detail::is_future_v<made>) {
+        return detail::add_flat_stage<value>(here(at), action{std::move(f)});
+      } else {
+        return detail::add_stage<value>(here(at), action{std::move(f)});
+      }
     }
   }
   // f() runs in any case; the result stays, unless f throws.
   template <class F>
-  future finally(F f) && {
-    return detail::add_stage<T>(here(), detail::in_any_case<T, F>{std::move(f)});
+  future finally(F f, call_site at = {}) && {
+    static_assert(std::is_invocable_v<F&>, "finally wants a function without parameters");
+    if constexpr (std::is_invocable_v<F&>) {
+      return detail::add_stage<T>(here(at), detail::in_any_case<T, F>{std::move(f)});
+    }
   }
 
   // f(value, other's value) -> V, when both are there; the first failure goes past it and cancels
   // the other one. Of a void there is no argument.
   template <class U, class F>
-  auto combine(future<U> other, F f) && {
-    executor* const on = here().on;
-    return detail::combine(std::move(*this), std::move(other), on, std::move(f));
+  auto combine(future<U> other, F f, call_site at = {}) && {
+    static_assert(detail::takes_values<F, T, U>,
+                  "combine wants a function of both values; a void has none");
+    if constexpr (detail::takes_values<F, T, U>) {
+      executor* const on = here(at).on;
+      return detail::combine(std::move(*this), std::move(other), on, std::move(f));
+    }
   }
   // The same future, but it ends with future_error::timed_out, and cancels, if that takes longer
   // than `wait`. What is attached then runs on the clock's thread, unless there is an executor.
   template <class Rep, class Period>
-  future with_timeout(std::chrono::duration<Rep, Period> wait, clock& on = real_clock()) && {
-    return detail::add_timeout(here(), deadline::after(wait, on), on);
+  future with_timeout(std::chrono::duration<Rep, Period> wait, clock& on = real_clock(),
+                      call_site at = {}) && {
+    return detail::add_timeout(here(at), deadline::after(wait, on), on);
   }
   // The same future, but it ends with future_error::cancelled, and cancels, when the token asks
   // first. What is attached then runs on the thread that asks, unless there is an executor.
-  future with_stop(const std::stop_token& stop) && { return detail::add_stop(here(), stop); }
+  future with_stop(const std::stop_token& stop, call_site at = {}) && {
+    return detail::add_stop(here(at), stop);
+  }
 
   // Functions that are attached from here on run on `on`.
-  future via(executor& on) && {
-    here().on = &on;
+  future via(executor& on, call_site at = {}) && {
+    here(at).on = &on;
     return std::move(*this);
   }
 
   // Asks the producer to stop. Any number of times.
-  void cancel() noexcept {
-    if (here().way_back) parts_.way_back->cancel();
+  void cancel(call_site at = {}) noexcept {
+    if (here(at).way_back) parts_.way_back->cancel();
   }
 
  private:
   friend struct detail::future_access;
   explicit future(detail::future_parts<T> parts) noexcept : parts_(std::move(parts)) {}
 
-  detail::future_parts<T>& here() noexcept {
-    check(valid(), "sluice::future", "to be valid: not yet used up, moved from or empty");
+  static constexpr const char* expected_ = "to be valid: not yet used up, moved from or empty";
+
+  detail::future_parts<T>& here(call_site at) noexcept {
+    check(valid(), "sluice::future", expected_, at);
     return parts_;
   }
-  const detail::future_parts<T>& here() const noexcept {
-    return const_cast<future&>(*this).here();
+  const detail::future_parts<T>& here(call_site at) const noexcept {
+    return const_cast<future&>(*this).here(at);
   }
-  static void must(status ended) noexcept {
-    check(static_cast<bool>(ended), "sluice::future", "an unlimited wait to be served");
+  static void must(status ended, const call_site& at) noexcept {
+    check(static_cast<bool>(ended), "sluice::future", "an unlimited wait to be served", at);
   }
 
   detail::future_parts<T> parts_;

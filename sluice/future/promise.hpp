@@ -55,26 +55,28 @@ class promise {
   ~promise() { abandon(); }
 
   // Once.
-  future<T> get_future() {
-    check(future_.valid(), "sluice::promise", "its future to be taken only once");
+  future<T> get_future(call_site at = {}) {
+    check(future_.valid(), "sluice::promise", "its future to be taken only once", at);
     return std::move(future_);
   }
 
   // Makes the value from the arguments: none for void, an lvalue for a reference.
   template <class... Args>
   void set_value(Args&&... args) {
-    must(try_set_value(std::forward<Args>(args)...));
+    check(try_set_value(std::forward<Args>(args)...), "sluice::promise", once_);
   }
   template <class V = T>  // also for set_value({...})
     requires std::is_object_v<V>
   void set_value(V&& value) {
-    must(try_set_value(std::move(value)));
+    check(try_set_value(std::move(value)), "sluice::promise", once_);
   }
-  void set_exception(std::exception_ptr error) { must(try_set_exception(std::move(error))); }
+  void set_exception(std::exception_ptr error, call_site at = {}) {
+    check(try_set_exception(std::move(error)), "sluice::promise", once_, at);
+  }
   template <class E>
     requires(!std::is_same_v<std::remove_cvref_t<E>, std::exception_ptr>)
-  void set_exception(E&& error) {
-    set_exception(std::make_exception_ptr(std::forward<E>(error)));
+  void set_exception(E&& error, call_site at = {}) {
+    set_exception(std::make_exception_ptr(std::forward<E>(error)), at);
   }
 
   // False: it was set already, or is being set.
@@ -152,14 +154,13 @@ class promise {
     detail::finish(*state);
     return true;
   }
-  static void must(bool was_unset) noexcept {
-    check(was_unset, "sluice::promise", "to be set once");
-  }
+  static constexpr const char* once_ = "to be set once";
+
   void abandon() noexcept {
     future_ = future<T>();  // never taken: nobody will ask
     if (state_.load(relaxed) == nullptr) return;
-    must(try_set_exception(
-        std::make_exception_ptr(future_error(future_error::broken_promise))));
+    auto broken = std::make_exception_ptr(future_error(future_error::broken_promise));
+    check(try_set_exception(std::move(broken)), "sluice::promise", once_);
   }
 
   atomic<state_type*> state_;

@@ -40,54 +40,59 @@ class [[nodiscard]] shared_future {
   using limited = detail::limited_result_t<view>;
 
   shared_future() noexcept = default;  // invalid
-  shared_future(future<T>&& source) : state_(state::make(std::move(source))) {}
+  shared_future(future<T>&& source, call_site at = {})
+      : state_(state::make(std::move(source), at)) {}
 
   bool valid() const noexcept { return state_ != nullptr; }
-  bool is_ready() const noexcept { return here().is_ready(); }
+  bool is_ready(call_site at = {}) const noexcept { return here(at).is_ready(); }
 
   view get(call_site at = {}) const {
-    here().wait(at);
-    return here().read();
+    here(at).wait(at);
+    return (*state_).read();
   }
-  limited get(std::stop_token stop) const { return get_within(std::move(stop)); }
-  limited try_get() const {
-    if (!is_ready()) return status::empty;
-    return here().answer(status::ok);
+  limited get(std::stop_token stop, call_site at = {}) const {
+    return get_within({std::move(stop), at});
+  }
+  limited try_get(call_site at = {}) const {
+    if (!is_ready(at)) return status::empty;
+    return (*state_).answer(status::ok);
   }
   template <class Rep, class Period>
-  limited try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {}) const {
-    return get_within({deadline::after(wait), std::move(stop)});
+  limited try_get_for(std::chrono::duration<Rep, Period> wait, std::stop_token stop = {},
+                      call_site at = {}) const {
+    return get_within({deadline::after(wait), std::move(stop), at});
   }
   template <class Clock, class Duration>
   limited try_get_until(std::chrono::time_point<Clock, Duration> when,
-                        std::stop_token stop = {}) const {
-    return get_within({deadline::at(when), std::move(stop)});
+                        std::stop_token stop = {}, call_site at = {}) const {
+    return get_within({deadline::at(when), std::move(stop), at});
   }
   limited get_within(const wait_limits& limits) const {
-    return block_on(typename state::op(here()), limits);
+    return block_on(typename state::op(here(limits.at)), limits);
   }
   // co_await gives what get_within does. A copy must live meanwhile.
   auto async_get(wait_limits limits = {}) const {
-    return awaitable<typename state::op>(std::move(limits), here());
+    state& of = here(limits.at);
+    return awaitable<typename state::op>(std::move(limits), of);
   }
   // co_await gives the value or throws. When the awaiting coroutine is asked to stop: throws
   // future_error::cancelled, and cancels nothing.
   auto operator co_await() const {
-    here();
+    check(valid(), "sluice::shared_future", "to be valid");
     return awaitable<typename state::value_op>(wait_limits{}, state_);
   }
 
   // f(const T&) -> U, or f() -> U.
   template <class F>
-  auto then(F f) const {
-    return here().branch(executor_).then(std::move(f));
+  auto then(F f, call_site at = {}) const {
+    return here(at).branch(executor_).then(std::move(f));
   }
   // A future of a copy of the value, with all that a future can do.
-  future<T> fork() const {
+  future<T> fork(call_site at = {}) const {
     if constexpr (std::is_object_v<T>) {
-      return then([](const T& value) { return T(value); });
+      return then([](const T& value) { return T(value); }, at);
     } else {
-      return here().branch(executor_);
+      return here(at).branch(executor_);
     }
   }
   // This future, but functions attached to the copy that is returned run on `on`.
@@ -97,13 +102,13 @@ class [[nodiscard]] shared_future {
     return other;
   }
 
-  void cancel() const noexcept { here().cancel(); }
+  void cancel(call_site at = {}) const noexcept { here(at).cancel(); }
   // How many threads and coroutines wait right now.
-  std::size_t waiting() const noexcept { return here().waiting(); }
+  std::size_t waiting(call_site at = {}) const noexcept { return here(at).waiting(); }
 
  private:
-  state& here() const noexcept {
-    check(valid(), "sluice::shared_future", "to be valid");
+  state& here(call_site at) const noexcept {
+    check(valid(), "sluice::shared_future", "to be valid", at);
     return *state_;
   }
 

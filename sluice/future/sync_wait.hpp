@@ -85,14 +85,21 @@ class waited_task final : public task_root<T> {
   bool ended_ = false;  // set on this thread: the task ends on loop_
 };
 
+template <class T>
+void check_unused(const task<T>& t, const call_site& at) noexcept {
+  check(t.valid(), "sluice::task", "a task that has not been awaited yet", at);
+}
+
 }  // namespace detail
 
 template <class T>
 T sync_wait(task<T> t, call_site at = {}) {
+  detail::check_unused(t, at);
   return detail::waited_task<T>(std::move(t)).wait(at);
 }
 template <class T>
 detail::limited_result_t<T> sync_wait(task<T> t, const wait_limits& limits) {
+  detail::check_unused(t, limits.at);
   return detail::waited_task<T>(std::move(t)).wait(limits);
 }
 

@@ -25,8 +25,9 @@
 // A task that waits for its own end, as one that awaits the future it was spawned with, waits for
 // ever: unlike a cycle of futures, that is not found.
 // Limits: parameters taken by reference must outlive the task, as must the lambda that a coroutine
-// lambda was called on. g++ 12 loses a co_await that stands in the condition of an if or while of a
-// coroutine that has declared no variable before: it never goes on. Name the result first.
+// lambda was called on. g++ 12 miscompiles a co_await in the condition of an if, while, for or
+// switch if the coroutine has declared no variable before it. Such a task ends the program when it
+// is called, with a message that names it. Name the result first: const auto s = co_await x();
 // Cost: one allocation a task, none a wait; ./bench future, workload task_pingpong.
 //
 //     task<int> length(channel<std::string>& in) {

@@ -11,6 +11,7 @@
 #include "sluice/base/check.hpp"
 #include "sluice/base/code_address.hpp"
 #include "sluice/base/thread_id.hpp"
+#include "sluice/base/user_code.hpp"
 #include "sluice/inspect/detail/address_text.hpp"
 #include "sluice/inspect/detail/by_object.hpp"
 #include "sluice/inspect/detail/registry.hpp"
@@ -333,12 +334,10 @@ std::string object_info::text() const {
 }
 
 std::string to_string(const call_site& at) {
-  const std::string_view file(at.file());
-  // A header of the standard library, or one of ours that has no room for a place.
-  const bool tells_little =
-      file.find("/c++/") != std::string_view::npos || file.ends_with("sluice/channel/select.hpp");
-  if (tells_little && at.address() != nullptr) return seam::code_address_text(at.address());
-  std::string_view shown = file;
+  if (at.address() != nullptr && seam::is_library_file(at.file())) {
+    return seam::code_address_text(at.address());
+  }
+  std::string_view shown(at.file());
   // As the compiler was given it, from a folder of the build.
   while (shown.starts_with("./") || shown.starts_with("../")) {
     shown.remove_prefix(shown.find('/') + 1);

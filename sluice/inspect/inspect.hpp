@@ -30,7 +30,8 @@
 // handler of an actor waits for and takes is put down to the actor, whether it blocks or is
 // suspended; what it awaits while it lets others in, to a coroutine. Waits on the standard
 // library's locks, and on spin_lock, are not seen. The place of a call is that of the call itself;
-// for a std::lock_guard or a select, it is the address of the code that called.
+// for a std::lock_guard or a select, it is the address of the code around it, found by the symbols
+// of the program (sluice::lock_guard has the line).
 //
 //     inspect::enabled on;                                 // in main
 //     work();
@@ -44,9 +45,9 @@
 #include <string>
 #include <vector>
 
+#include "sluice/base/call_site.hpp"
 #include "sluice/base/clock.hpp"
 #include "sluice/inspect/lock_order.hpp"
-#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect {
@@ -165,8 +166,8 @@ std::vector<hold_info> holds();
 // How many reports found no room in the tables.
 std::uint64_t left_out() noexcept;
 
-// "app/ledger.cpp:42", or, for a call made by somebody else's header, "transfer+0x1f (app)" as far
-// as the program has symbols.
+// "app/ledger.cpp:42", or, for a call made by a header of the library or of the standard library,
+// "transfer()+0x1f (app+0x41c1f)" as far as the program has symbols.
 std::string to_string(const call_site& at);
 
 }  // namespace sluice::inspect

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "sluice/sync/call_site.hpp"
+#include "sluice/base/call_site.hpp"
 
 namespace sluice::inspect {
 

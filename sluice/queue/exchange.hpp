@@ -108,7 +108,7 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   exchange(const exchange&) = delete;
   exchange& operator=(const exchange&) = delete;
 
-  outcome<std::vector<T>> try_pop_some(std::size_t max);
+  outcome<std::vector<T>> try_pop_some(std::size_t max, call_site at = {});
 
   // False: it was closed already.
   bool close();
@@ -200,6 +200,10 @@ class exchange : public queue_calls<exchange<T, Store>, T> {
   // `mine`: the caller stood in line and was woken for this: it overtakes nobody, and passes the
   // wake on.
   enum class turn : bool { any, mine };
+
+  void check_some(std::size_t max, const call_site& at) const noexcept {
+    check_named(max > 0, type_, name_.c_str(), "to be asked for at least one item", at);
+  }
 
   // One try. False: would have to wait (`done` then says full or empty).
   bool offer(T& item, status& done);

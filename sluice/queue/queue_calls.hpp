@@ -205,11 +205,13 @@ class queue_calls {
   // Waits for one item, then takes what else is there, up to `max`.
   outcome<std::vector<T>> pop_some(std::size_t max, const wait_limits& limits = {}) {
     if (limits.stop.stop_requested()) return status::stopped;
-    if (auto now = self().try_pop_some(max); now || now.status() != status::empty) return now;
+    auto now = self().try_pop_some(max, limits.at);
+    if (now || now.status() != status::empty) return now;
     return block_on(pop_some_op<>(self(), max), limits);
   }
   // co_await gives an outcome<std::vector<T>>.
   auto async_pop_some(std::size_t max, wait_limits limits = {}) {
+    self().check_some(max, limits.at);
     return awaitable<pop_some_op<>>(std::move(limits), self(), max);
   }
 
@@ -241,7 +243,6 @@ class queue_calls {
   class pop_some_op : public Q::pop_op {
    public:
     pop_some_op(Q& queue, std::size_t max) : Q::pop_op(queue), queue_(queue), max_(max) {
-      check(max > 0, "sluice queue", "to be asked for at least one item");
       taken_.reserve(std::min(max, room_at_first));  // before: once popped, nothing must fail
     }
     outcome<std::vector<T>> result(status ended) {

@@ -84,7 +84,7 @@ class spsc_ring : public queue_calls<spsc_ring<T>, T> {
   spsc_ring& operator=(const spsc_ring&) = delete;
   ~spsc_ring();
 
-  outcome<std::vector<T>> try_pop_some(std::size_t max);
+  outcome<std::vector<T>> try_pop_some(std::size_t max, call_site at = {});
 
   // False: it was closed already.
   bool close();
@@ -111,6 +111,9 @@ class spsc_ring : public queue_calls<spsc_ring<T>, T> {
     wait_list list;             // protected by guard_; at most one
   };
 
+  void check_some(std::size_t max, const call_site& at) const noexcept {
+    check_named(max > 0, type, name_.c_str(), "to be asked for at least one item", at);
+  }
   // Producer. False: would have to wait (`done` then says full).
   bool offer(T& item, status& done);
   bool offer_some(std::span<T> items, batch_result& result);

@@ -13,7 +13,7 @@ barrier::barrier(count_type expected, std::function<void()> completion)
 
 barrier::~barrier() {
   const std::lock_guard hold(guard_);  // the last arrival may still be about to let go of it
-  check(waiters_.empty(), "sluice::barrier", "no waiters at its destruction");
+  check_object(waiters_.empty(), this, type_name, "no waiters at its destruction");
   watch::gone(this);
 }
 
@@ -22,12 +22,12 @@ std::size_t barrier::waiting() const noexcept {
   return waiters_.size();
 }
 
-auto barrier::add(count_type n, count_type leaving) -> arrival_token {
-  check(n > 0, "sluice::barrier", "to be arrived at by at least one");
+auto barrier::add(count_type n, count_type leaving, const call_site& at) -> arrival_token {
+  check_object(n > 0, this, type_name, "to be arrived at by at least one", at);
   std::uint64_t phase = 0;
   {
     const std::lock_guard hold(guard_);
-    check(n <= missing_, "sluice::barrier", "no more arrivals than expected in one phase");
+    check_object(n <= missing_, this, type_name, "no more arrivals than expected in one phase", at);
     phase = phase_.load(relaxed);
     expected_ -= leaving;
     missing_ -= n;

@@ -62,10 +62,13 @@ class barrier {
   barrier& operator=(const barrier&) = delete;
   ~barrier();
 
-  arrival_token arrive(count_type n = 1) { return add(n, 0); }
-  void arrive_and_drop() { (void)add(1, 1); }
+  arrival_token arrive(count_type n = 1, call_site at = {}) { return add(n, 0, at); }
+  void arrive_and_drop(call_site at = {}) { (void)add(1, 1, at); }
 
-  void wait(const arrival_token& token, call_site at = {}) { must(wait_within(token, at)); }
+  void wait(const arrival_token& token, call_site at = {}) {
+    const status ended = wait_within(token, at);
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to be let through", at);
+  }
   status wait(const arrival_token& token, std::stop_token stop, call_site at = {}) {
     return wait_within(token, {{}, std::move(stop), at});
   }
@@ -88,20 +91,25 @@ class barrier {
     return awaitable<op>(std::move(limits), *this, token.phase_);
   }
 
-  void arrive_and_wait(call_site at = {}) { wait(arrive(), at); }
+  void arrive_and_wait(call_site at = {}) { wait(arrive(1, at), at); }
   status arrive_and_wait(std::stop_token stop, call_site at = {}) {
-    return wait(arrive(), std::move(stop), at);
+    return wait(arrive(1, at), std::move(stop), at);
   }
-  status arrive_and_wait_within(const wait_limits& limits) { return wait_within(arrive(), limits); }
+  status arrive_and_wait_within(const wait_limits& limits) {
+    return wait_within(arrive(1, limits.at), limits);
+  }
   // The arrival counts from the call on, before it is awaited.
   auto async_arrive_and_wait(wait_limits limits = {}) {
-    return async_wait(arrive(), std::move(limits));
+    const arrival_token here = arrive(1, limits.at);
+    return async_wait(here, std::move(limits));
   }
 
   // How many wait in the list right now.
   std::size_t waiting() const noexcept;
 
  private:
+  static constexpr const char* type_name = "sluice::barrier";
+
   class op {
    public:
     op(barrier& b, std::uint64_t phase) noexcept : barrier_(b), phase_(phase) {}
@@ -112,7 +120,7 @@ class barrier {
     void retract() noexcept;
     spin_budget& spin() noexcept { return barrier_.spin_; }
     status result(status ended) const noexcept { return ended; }
-    watch::subject about() const noexcept { return {&barrier_, "sluice::barrier", "wait"}; }
+    watch::subject about() const noexcept { return {&barrier_, type_name, "wait"}; }
 
    private:
     barrier& barrier_;
@@ -120,12 +128,9 @@ class barrier {
     wait_node node_;
   };
 
-  static void must(status ended) noexcept {
-    check(static_cast<bool>(ended), "sluice::barrier", "an unlimited wait to be let through");
-  }
   // acquire: pairs with the release in complete.
   bool is_over(std::uint64_t phase) const noexcept { return phase_.load(acquire) != phase; }
-  arrival_token add(count_type n, count_type leaving);
+  arrival_token add(count_type n, count_type leaving, const call_site& at);
   void complete() noexcept;
 
   const std::function<void()> completion_;

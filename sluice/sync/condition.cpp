@@ -4,7 +4,7 @@ namespace sluice {
 
 condition::~condition() {
   const std::lock_guard hold(guard_);  // a notifier may still be about to let go of it
-  check(inside_ == 0, "sluice::condition", "everybody to have returned from their waits");
+  check_object(inside_ == 0, this, type_name, "everybody to have returned from their waits");
   watch::gone(this);
 }
 
@@ -53,7 +53,7 @@ void condition::leave(place& at) noexcept {
 
 void condition::sleeper::enlist() noexcept {
   const auto joined = condition_.enlist(place_, self_);
-  check(joined == enlisted::waiting, "sluice::condition", "no limit to be armed before the list");
+  check(joined == enlisted::waiting, type_name, "no limit to be armed before the list");
 }
 
 waiter::state condition::sleeper::sleep(const wait_limits& limits) noexcept {

@@ -24,7 +24,7 @@
 //     std::unique_lock hold(m);
 //     ready.wait(hold, [&] { return !items.empty(); });
 //     if (!ready.wait_for(hold, 1s, [&] { return done; }, stop)) return;   // timed out or stopped
-//     { const std::lock_guard change(m); done = true; ready.notify_all(); }
+//     { const sluice::lock_guard change(m); done = true; ready.notify_all(); }
 
 #include <chrono>
 #include <cstddef>
@@ -53,7 +53,7 @@ class condition {
   template <class Hold, class Predicate>
   void wait(Hold& lock, Predicate holds, call_site at = {}) {
     const auto ended = wait_within(lock, at, std::move(holds));
-    check(static_cast<bool>(ended), "sluice::condition", "an unlimited wait to be notified");
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to be notified", at);
   }
   template <class Hold, class Predicate>
   status wait(Hold& lock, std::stop_token stop, Predicate holds, call_site at = {}) {
@@ -87,9 +87,10 @@ class condition {
   std::size_t waiting() const noexcept;
 
   // For whoever watches.
-  watch::subject about() const noexcept { return {this, "sluice::condition", "be notified"}; }
+  watch::subject about() const noexcept { return {this, type_name, "be notified"}; }
 
  private:
+  static constexpr const char* type_name = "sluice::condition";
   template <class, class, class>
   friend class detail::condition_await;
 
@@ -111,6 +112,9 @@ class condition {
     place place_;
   };
 
+  void check_owned(bool owns, call_site at) const noexcept {
+    check_object(owns, this, type_name, "the lock to be held by whoever waits", at);
+  }
   enlisted enlist(place& at, waiter& who) noexcept;
   // With the user's lock held again: ends this wait's stay, and wakes the next of a notify_all.
   void leave(place& at) noexcept;
@@ -140,7 +144,7 @@ class condition {
 
 template <class Hold, class Predicate>
 status condition::wait_within(Hold& lock, const wait_limits& limits, Predicate holds) {
-  check(lock.owns_lock(), "sluice::condition", "the lock to be held by whoever waits");
+  check_owned(lock.owns_lock(), limits.at);
   if (limits.stop.stop_requested()) return status::stopped;
   if (holds()) return status::ok;
   for (;;) {

@@ -7,8 +7,8 @@ namespace sluice {
 fair_mutex::~fair_mutex() {
   // An unlock that has already let the last owner in may still be about to release the guard.
   const std::lock_guard hold(guard_);
-  check(word_.load(relaxed) == 0, "sluice::fair_mutex",
-        "neither owner nor waiters at its destruction");
+  check_object(word_.load(relaxed) == 0, this, type_name,
+               "neither owner nor waiters at its destruction");
   watch::gone(this);
 }
 
@@ -18,16 +18,16 @@ std::size_t fair_mutex::waiting() const noexcept {
 }
 
 void fair_mutex::lock_slowly(const call_site& at) {
-  lock_op op(*this);
+  lock_op op(*this, lock_op::by_thread, &at);
   const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
-  check(static_cast<bool>(ended), "sluice::fair_mutex", "an unlimited wait to end with the lock");
+  check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", at);
 }
 
-void fair_mutex::unlock_slowly(std::uint32_t seen) noexcept {
+void fair_mutex::unlock_slowly(std::uint32_t seen, call_site at) noexcept {
   const auto owner = seen & owner_mask;
-  check(owner != 0, "sluice::fair_mutex", "to be locked when it is unlocked");
-  check(owner == coroutine || owner == seam::thread_number(), "sluice::fair_mutex",
-        "to be unlocked by the thread that locked it");
+  check_object(owner != 0, this, type_name, "to be locked when it is unlocked", at);
+  check_object(owner == coroutine || owner == seam::thread_number(), this, type_name,
+               "to be unlocked by the thread that locked it", at);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   // Nobody but the owner and the holder of guard_ changes a word that has an owner.
@@ -49,8 +49,8 @@ enlisted fair_mutex::lock_op::enlist(waiter& who) noexcept {
       }
       continue;
     }
-    check((seen & owner_mask) != node_.owner || node_.owner == coroutine, "sluice::fair_mutex",
-          "not to be locked again by the thread that holds it");
+    check_object((seen & owner_mask) != node_.owner || node_.owner == coroutine, &mutex_, type_name,
+                 "not to be locked again by the thread that holds it", at_);
     if ((seen & has_waiters) != 0 ||
         mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
       break;

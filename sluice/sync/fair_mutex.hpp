@@ -18,7 +18,7 @@
 // Cost: 32 bytes; uncontended one compare-and-swap each way (./bench sync). No allocation.
 //
 //     sluice::fair_mutex turn;
-//     const std::lock_guard hold(turn);                    // or std::unique_lock, std::scoped_lock
+//     const sluice::lock_guard hold(turn);                 // or std::unique_lock, std::scoped_lock
 //     if (turn.try_lock_for(5ms)) { work(); turn.unlock(); }
 //     auto held = co_await turn.async_lock(limits);
 
@@ -57,11 +57,11 @@ class fair_mutex : public lock_calls<fair_mutex> {
     return taken;
   }
 
-  void unlock() noexcept {
+  void unlock(call_site at = {}) noexcept {
     watch::gave(this);
     auto mine = seam::thread_number();
     // release: pairs with the acquire of whoever takes it next.
-    if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
+    if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
   }
 
   // True when the calling thread holds it (never for a coroutine's hold).
@@ -85,7 +85,7 @@ class fair_mutex : public lock_calls<fair_mutex> {
     return word_.compare_exchange_strong(free, me, acquire, relaxed);
   }
   void lock_slowly(const call_site& at);
-  void unlock_slowly(std::uint32_t seen) noexcept;
+  void unlock_slowly(std::uint32_t seen, call_site at) noexcept;
 
   atomic<std::uint32_t> word_{0};
   spin_budget spin_;
@@ -97,7 +97,10 @@ class fair_mutex::lock_op : public lock_op_base {
  public:
   enum owner_kind : std::uint8_t { by_thread, by_coroutine };
 
-  explicit lock_op(fair_mutex& m, owner_kind kind = by_thread) noexcept : mutex_(m) {
+  // `at`, if it is not null, must live as long as this.
+  explicit lock_op(fair_mutex& m, owner_kind kind = by_thread,
+                   const call_site* at = nullptr) noexcept
+      : mutex_(m), at_(at) {
     node_.owner = kind == by_thread ? seam::thread_number() : coroutine;
   }
 
@@ -119,6 +122,7 @@ class fair_mutex::lock_op : public lock_op_base {
   };
 
   fair_mutex& mutex_;
+  const call_site* const at_;
   node node_;
 };
 

@@ -41,22 +41,22 @@ class latch : public wait_calls<latch> {
   explicit latch(count_type expected);
   latch(count_type expected, named as) : latch(expected) { watch::set_name(this, as.name()); }
 
-  void count_down(count_type n = 1);
+  void count_down(count_type n = 1, call_site at = {});
 
   void arrive_and_wait(count_type n = 1, call_site at = {}) {
-    count_down(n);
+    count_down(n, at);
     wait(at);
   }
   status arrive_and_wait(std::stop_token stop, count_type n = 1, call_site at = {}) {
     return arrive_and_wait_within({{}, std::move(stop), at}, n);
   }
   status arrive_and_wait_within(const wait_limits& limits, count_type n = 1) {
-    count_down(n);
+    count_down(n, limits.at);
     return wait_within(limits);
   }
   // The arrival counts from the call on, before it is awaited.
   auto async_arrive_and_wait(wait_limits limits = {}, count_type n = 1) {
-    count_down(n);
+    count_down(n, limits.at);
     return async_wait(std::move(limits));
   }
 
@@ -68,7 +68,7 @@ class latch : public wait_calls<latch> {
   static constexpr const char* type_name = "sluice::latch";
   // acquire: pairs with the release in count_down.
   bool is_open() const noexcept { return missing_.load(acquire) == 0; }
-  bool lower(count_type n, count_type floor) noexcept;
+  bool lower(count_type n, count_type floor, const call_site& at) noexcept;
 
   atomic<count_type> missing_;  // becomes 0 under the guard of the list
 };

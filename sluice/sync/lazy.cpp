@@ -10,9 +10,9 @@ namespace sluice::detail {
 
 build_gate::~build_gate() {
   const std::lock_guard hold(guard_);  // the one that built may still be about to let go of it
-  check(waiters_.empty(), "sluice::lazy", "no waiters at its destruction");
-  check(state_.load(relaxed) != building, "sluice::lazy",
-        "its initialiser not to be running at its destruction");
+  check_object(waiters_.empty(), this, "sluice::lazy", "no waiters at its destruction");
+  check_object(state_.load(relaxed) != building, this, "sluice::lazy",
+               "its initialiser not to be running at its destruction");
   watch::gone(this);
 }
 
@@ -68,8 +68,8 @@ bool build_gate::op::attempt() noexcept {
 enlisted build_gate::op::enlist(waiter& who) noexcept {
   const std::lock_guard hold(gate_.guard_);
   if (attempt()) return enlisted::finished;
-  check(!who.is_thread() || gate_.builder_.load(relaxed) != seam::thread_number(), "sluice::lazy",
-        "its initialiser not to ask for the value that it is building");
+  check_object(!who.is_thread() || gate_.builder_.load(relaxed) != seam::thread_number(), &gate_,
+               "sluice::lazy", "its initialiser not to ask for the value that it is building", at_);
   return join(gate_.waiters_, node_, who);
 }
 

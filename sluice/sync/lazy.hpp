@@ -79,7 +79,8 @@ class build_gate {
 
 class build_gate::op {
  public:
-  explicit op(build_gate& gate) noexcept : gate_(gate) {}
+  // `at`, if it is not null, must live as long as this.
+  explicit op(build_gate& gate, const call_site* at) noexcept : gate_(gate), at_(at) {}
   bool ready() const noexcept { return gate_.state_.load(relaxed) != building; }
   bool attempt() noexcept;
   enlisted enlist(waiter& who) noexcept;
@@ -100,6 +101,7 @@ class build_gate::op {
   };
 
   build_gate& gate_;
+  const call_site* const at_;
   node node_;
 };
 
@@ -148,7 +150,9 @@ class lazy {
     return get_within({deadline::at(when), std::move(stop)});
   }
   // With both limits at once; also the form for a deadline on another clock.
-  found get_within(const wait_limits& limits) { return block_on(get_op(*this), limits); }
+  found get_within(const wait_limits& limits) {
+    return block_on(get_op(*this, &limits.at), limits);
+  }
   // co_await gives outcome<std::reference_wrapper<T>>.
   auto async_get(wait_limits limits = {}) { return awaitable<get_op>(std::move(limits), *this); }
 
@@ -170,7 +174,7 @@ class lazy {
 
   class get_op : public detail::build_gate::op {
    public:
-    explicit get_op(lazy& l) noexcept : op(l.gate_), lazy_(l) {}
+    explicit get_op(lazy& l, const call_site* at = nullptr) noexcept : op(l.gate_, at), lazy_(l) {}
     found result(status ended) {
       if (!ended) return ended;
       if (has_turn()) lazy_.build();

@@ -77,7 +77,8 @@ class lock_calls {
 
   // With both limits at once; also the form for a deadline on another clock.
   status lock_within(const wait_limits& limits) {
-    const auto ended = block_on(typename Lock::lock_op(self()), limits);
+    using op = typename Lock::lock_op;
+    const auto ended = block_on(op(self(), op::by_thread, &limits.at), limits);
     if (ended && watch::is_on()) [[unlikely]] tell_taken(limits.at);
     return ended;
   }

@@ -11,7 +11,8 @@ constexpr auto starving_after = std::chrono::milliseconds(1);
 mutex::~mutex() {
   // An unlock that has already let the last owner in may still be about to release the guard.
   const std::lock_guard hold(guard_);
-  check(word_.load(relaxed) == 0, type_name, "neither owner nor waiters at destruction");
+  check_object(word_.load(relaxed) == 0, this, type_name,
+               "neither owner nor waiters at destruction");
   watch::gone(this);
 }
 
@@ -29,18 +30,18 @@ bool mutex::try_take(std::uint32_t me) noexcept {
 }
 
 void mutex::lock_slowly(const call_site& at) {
-  check(!held_by_me(), "sluice::mutex", "not to be locked again by the thread that holds it");
-  lock_op op(*this);
+  lock_op op(*this, lock_op::by_thread, &at);
+  op.check_not_mine(!held_by_me());
   if (op.attempt()) return;
   const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
-  check(static_cast<bool>(ended), "sluice::mutex", "an unlimited wait to end with the lock");
+  check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", at);
 }
 
-void mutex::unlock_slowly(std::uint32_t seen) noexcept {
+void mutex::unlock_slowly(std::uint32_t seen, call_site at) noexcept {
   const auto owner = seen & owner_mask;
-  check(owner != 0, "sluice::mutex", "to be locked when it is unlocked");
-  check(owner == coroutine || owner == seam::thread_number(), "sluice::mutex",
-        "to be unlocked by the thread that locked it");
+  check_object(owner != 0, this, type_name, "to be locked when it is unlocked", at);
+  check_object(owner == coroutine || owner == seam::thread_number(), this, type_name,
+               "to be unlocked by the thread that locked it", at);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   auto* const next = claim_front<lock_op::node>(waiters_);
@@ -64,8 +65,7 @@ enlisted mutex::lock_op::enlist(waiter& who) noexcept {
       }
       continue;
     }
-    check((seen & owner_mask) != me_ || me_ == coroutine, "sluice::mutex",
-          "not to be locked again by the thread that holds it");
+    check_not_mine((seen & owner_mask) != me_ || me_ == coroutine);
     if ((seen & has_waiters) != 0 ||
         mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
       break;

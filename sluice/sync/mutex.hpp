@@ -17,7 +17,7 @@
 // std::mutex). No allocation.
 //
 //     sluice::mutex m;
-//     const std::lock_guard hold(m);                       // or std::unique_lock, std::scoped_lock
+//     const sluice::lock_guard hold(m);                    // or std::unique_lock, std::scoped_lock
 //     if (m.try_lock_for(5ms)) { work(); m.unlock(); }
 //     auto held = co_await m.async_lock({deadline::after(1s)});
 
@@ -55,11 +55,11 @@ class mutex : public lock_calls<mutex> {
     return taken;
   }
 
-  void unlock() noexcept {
+  void unlock(call_site at = {}) noexcept {
     watch::gave(this);
     auto mine = seam::thread_number();
     // release: pairs with the acquire of whoever takes it next.
-    if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
+    if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
   }
 
   // True when the calling thread holds it (never for a coroutine's hold).
@@ -83,7 +83,7 @@ class mutex : public lock_calls<mutex> {
   }
   bool try_take(std::uint32_t me) noexcept;
   void lock_slowly(const call_site& at);
-  void unlock_slowly(std::uint32_t seen) noexcept;
+  void unlock_slowly(std::uint32_t seen, call_site at) noexcept;
 
   atomic<std::uint32_t> word_{0};
   spin_budget spin_;
@@ -95,8 +95,9 @@ class mutex::lock_op : public lock_op_base {
  public:
   enum owner_kind : std::uint8_t { by_thread, by_coroutine };
 
-  explicit lock_op(mutex& m, owner_kind kind = by_thread) noexcept
-      : mutex_(m), me_(kind == by_thread ? seam::thread_number() : coroutine) {}
+  // `at`, if it is not null, must live as long as this.
+  explicit lock_op(mutex& m, owner_kind kind = by_thread, const call_site* at = nullptr) noexcept
+      : mutex_(m), me_(kind == by_thread ? seam::thread_number() : coroutine), at_(at) {}
 
   bool ready() const noexcept { return (mutex_.word_.load(relaxed) & owner_mask) == 0; }
   bool attempt() noexcept { return mutex_.try_take(me_); }
@@ -110,6 +111,10 @@ class mutex::lock_op : public lock_op_base {
 
  private:
   friend class mutex;
+  void check_not_mine(bool is_not) const noexcept {
+    check_object(is_not, &mutex_, type_name, "not to be locked again by the thread that holds it",
+                 at_);
+  }
   struct node : wait_node {
     std::uint32_t owner = 0;
     bool hand_over = false;  // give it the lock itself: a coroutine, or a thread that is starving
@@ -118,6 +123,7 @@ class mutex::lock_op : public lock_op_base {
 
   mutex& mutex_;
   const std::uint32_t me_;
+  const call_site* const at_;
   node node_;
   time_point first_wait_{};
 };

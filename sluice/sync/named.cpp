@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "sluice/base/check.hpp"
 #include "sluice/sync/spin_lock.hpp"
 
 namespace sluice::watch {
@@ -67,6 +68,16 @@ std::string name_of(const void* object) {
     }
     copy.reserve(length);  // outside the lock
   }
+}
+
+void contract_broken(const void* object, const char* type, const char* expected,
+                     std::source_location where) noexcept {
+  sluice::contract_broken(type, name_of(object).c_str(), expected, where);
+}
+
+void contract_broken(const void* object, const char* type, const char* expected, call_site caller,
+                     std::source_location where) noexcept {
+  sluice::contract_broken(type, name_of(object).c_str(), expected, caller, where);
 }
 
 void set_name([[maybe_unused]] const void* object, [[maybe_unused]] std::string_view name) {

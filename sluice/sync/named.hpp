@@ -15,10 +15,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <string>
 #include <string_view>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/base/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice {
@@ -69,5 +71,31 @@ inline void gone(const void* object) noexcept {
     detail::gone(object);
 }
 
+// As `contract_broken` (base/check.hpp), with the name of the object.
+[[noreturn]] void contract_broken(const void* object, const char* type, const char* expected,
+                                  std::source_location where) noexcept;
+[[noreturn]] void contract_broken(const void* object, const char* type, const char* expected,
+                                  call_site caller, std::source_location where) noexcept;
+
 }  // namespace watch
+
+// As `check`, for an object that may have a name.
+inline void check_object(bool holds, const void* object, const char* type, const char* expected,
+                         std::source_location where = std::source_location::current()) noexcept {
+  if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, where);
+}
+inline void check_object(bool holds, const void* object, const char* type, const char* expected,
+                         call_site caller,
+                         std::source_location where = std::source_location::current()) noexcept {
+  if (!holds) [[unlikely]] watch::contract_broken(object, type, expected, caller, where);
+}
+// `caller` may be null.
+inline void check_object(bool holds, const void* object, const char* type, const char* expected,
+                         const call_site* caller,
+                         std::source_location where = std::source_location::current()) noexcept {
+  if (holds) [[likely]] return;
+  if (caller == nullptr) watch::contract_broken(object, type, expected, where);
+  watch::contract_broken(object, type, expected, *caller, where);
+}
+
 }  // namespace sluice

@@ -10,7 +10,7 @@ semaphore::semaphore(count_type permits) : permits_(permits) {
 
 semaphore::~semaphore() {
   const std::lock_guard hold(guard_);  // a release may still be about to let go of it
-  check(waiters_.empty(), type_name, "no waiters at its destruction");
+  check_object(waiters_.empty(), this, type_name, "no waiters at its destruction");
   watch::gone(this);
 }
 
@@ -38,20 +38,16 @@ void semaphore::serve(wake_batch& wakes) noexcept {
   }
 }
 
-void semaphore::release(count_type n) {
-  check(n > 0, "sluice::semaphore", "to release at least one permit");
+void semaphore::release(count_type n, call_site at) {
+  check_object(n > 0, this, type_name, "to release at least one permit", at);
   watch::gave(this, n);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   const auto there = permits_.load(relaxed);
-  check(there <= max() - n, "sluice::semaphore", "not to be released past its largest count");
+  check_object(there <= max() - n, this, type_name, "not to be released past its largest count",
+               at);
   permits_.store(there + n, relaxed);
   serve(wakes);
-}
-
-semaphore::op::op(semaphore& s, count_type n) noexcept : semaphore_(s) {
-  check(n > 0, "sluice::semaphore", "to acquire at least one permit");
-  node_.wanted = n;
 }
 
 void semaphore::op::taken_by(watch::party who, const call_site& at, bool awaited) const noexcept {

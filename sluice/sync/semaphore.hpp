@@ -43,11 +43,15 @@ class semaphore {
   semaphore& operator=(const semaphore&) = delete;
   ~semaphore();
 
-  void acquire(count_type n = 1, call_site at = {}) { must(acquire_within(n, at)); }
+  void acquire(count_type n = 1, call_site at = {}) {
+    const status ended = acquire_within(n, at);
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to be served", at);
+  }
   status acquire(std::stop_token stop, count_type n = 1, call_site at = {}) {
     return acquire_within(n, {{}, std::move(stop), at});
   }
   bool try_acquire(count_type n = 1, call_site at = {}) {
+    check_wanted(n, at);
     op now(*this, n);
     const bool taken = now.attempt();
     if (taken && watch::is_on()) [[unlikely]]
@@ -66,6 +70,7 @@ class semaphore {
     return acquire_within(n, {deadline::at(when), std::move(stop), at});
   }
   status acquire_within(count_type n, const wait_limits& limits) {
+    check_wanted(n, limits.at);
     op now(*this, n);
     const status ended = block_on(now, limits);
     if (ended && watch::is_on()) [[unlikely]]
@@ -74,10 +79,11 @@ class semaphore {
   }
   // co_await gives a status.
   auto async_acquire(count_type n = 1, wait_limits limits = {}) {
+    check_wanted(n, limits.at);
     return awaitable<awaited_op>(std::move(limits), *this, n);
   }
 
-  void release(count_type n = 1);
+  void release(count_type n = 1, call_site at = {});
 
   count_type available() const noexcept { return permits_.load(relaxed); }
   // How many wait in the list right now.
@@ -88,7 +94,7 @@ class semaphore {
 
   class op {
    public:
-    op(semaphore& s, count_type n) noexcept;
+    op(semaphore& s, count_type n) noexcept : semaphore_(s) { node_.wanted = n; }
     bool ready() const noexcept { return semaphore_.permits_.load(relaxed) >= node_.wanted; }
     bool attempt() noexcept;
     enlisted enlist(waiter& who) noexcept;
@@ -119,8 +125,8 @@ class semaphore {
     }
   };
 
-  static void must(status ended) noexcept {
-    check(static_cast<bool>(ended), "sluice::semaphore", "an unlimited wait to be served");
+  void check_wanted(count_type n, call_site at) const noexcept {
+    check_object(n > 0, this, type_name, "to acquire at least one permit", at);
   }
   bool take(count_type n) noexcept;        // guard_ held
   void serve(wake_batch& wakes) noexcept;  // guard_ held

@@ -45,8 +45,8 @@ constinit thread_local reading_list reading;
 shared_mutex::~shared_mutex() {
   // Whoever has let the last owner in may still be about to release the guard.
   const std::lock_guard hold(guard_);
-  check(word_.load(relaxed) == 0, "sluice::shared_mutex",
-        "neither owner, readers nor waiters at its destruction");
+  check_object(word_.load(relaxed) == 0, this, type_name,
+               "neither owner, readers nor waiters at its destruction");
   watch::gone(this);
 }
 
@@ -67,25 +67,25 @@ std::size_t shared_mutex::waiting() const noexcept {
 
 void shared_mutex::lock(call_site at) {
   if (!take_free(seam::thread_number())) {
-    lock_op op(*this);
+    lock_op op(*this, lock_op::by_thread, &at);
     const auto ended = wait_blocking(op, at.called_from(__builtin_return_address(0)));
-    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock");
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", at);
   }
   if (watch::is_on()) [[unlikely]] tell_taken(at.called_from(__builtin_return_address(0)));
 }
 
-void shared_mutex::unlock() noexcept {
+void shared_mutex::unlock(call_site at) noexcept {
   watch::gave(this);
   word mine = seam::thread_number();
   // release: pairs with the acquire of whoever enters next.
-  if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine);
+  if (!word_.compare_exchange_strong(mine, 0, release, relaxed)) unlock_slowly(mine, at);
 }
 
-void shared_mutex::unlock_slowly(word seen) noexcept {
+void shared_mutex::unlock_slowly(word seen, call_site at) noexcept {
   const auto owner = writer(seen);
-  check(owner != 0, "sluice::shared_mutex", "to be locked exclusively when it is unlocked");
-  check(owner == coroutine || owner == seam::thread_number(), "sluice::shared_mutex",
-        "to be unlocked by the thread that locked it");
+  check_object(owner != 0, this, type_name, "to be locked exclusively when it is unlocked", at);
+  check_object(owner == coroutine || owner == seam::thread_number(), this, type_name,
+               "to be unlocked by the thread that locked it", at);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   // Nobody but the writer and the holder of guard_ changes a word that has a writer.
@@ -99,9 +99,9 @@ void shared_mutex::unlock_slowly(word seen) noexcept {
 void shared_mutex::lock_shared(call_site at) {
   const auto from = at.called_from(__builtin_return_address(0));
   if (!enter_shared()) {
-    lock_shared_op op(*this);
+    lock_shared_op op(*this, lock_shared_op::by_thread, &from);
     const auto ended = wait_blocking(op, from);
-    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock");
+    check(static_cast<bool>(ended), type_name, "an unlimited wait to end with the lock", from);
   }
   entered_shared(from, by_try::no);
 }
@@ -125,30 +125,31 @@ bool shared_mutex::try_lock_shared(call_site at) noexcept {
 }
 
 status shared_mutex::lock_shared_within(const wait_limits& limits) {
-  const auto ended = block_on(lock_shared_op(*this), limits);
+  const auto ended =
+      block_on(lock_shared_op(*this, lock_shared_op::by_thread, &limits.at), limits);
   if (ended) entered_shared(limits.at, by_try::no);
   return ended;
 }
 
-void shared_mutex::unlock_shared() noexcept {
+void shared_mutex::unlock_shared(call_site at) noexcept {
   reading.remove(this);
   watch::gave(this);
-  leave_shared();
+  leave_shared(at);
 }
 
 bool shared_mutex::enter_shared() noexcept {
   for (auto seen = word_.load(relaxed); (seen & (writer_mask | has_waiters)) == 0;) {
-    check(readers(seen) < 0xffff'ffff, "sluice::shared_mutex", "fewer than 2^32 readers");
+    check_object(readers(seen) < 0xffff'ffff, this, type_name, "fewer than 2^32 readers");
     // acquire: pairs with the release of the writer who left.
     if (word_.compare_exchange_weak(seen, seen + one_reader, acquire, relaxed)) return true;
   }
   return false;
 }
 
-void shared_mutex::leave_shared() noexcept {
+void shared_mutex::leave_shared(call_site at) noexcept {
   for (auto seen = word_.load(relaxed);;) {
-    check(readers(seen) > 0, "sluice::shared_mutex",
-          "a reader inside when unlock_shared is called");
+    check_object(readers(seen) > 0, this, type_name,
+                 "a reader inside when unlock_shared is called", at);
     // The last one hands over. It stays inside until it has the guard, so that nobody can be let
     // in before, and destroy the mutex under it.
     if (readers(seen) == 1 && (seen & has_waiters) != 0) return leave_shared_slowly();
@@ -173,12 +174,12 @@ void shared_mutex::leave_shared_slowly() noexcept {
   word_.store(entering == 0 ? 0 : entering * one_reader | waiters_bit(), release);
 }
 
-void shared_mutex::check_not_held(word seen, word me) const noexcept {
+void shared_mutex::check_not_held(word seen, word me, const call_site* at) const noexcept {
   if (me == coroutine) return;
-  check(writer(seen) != me, "sluice::shared_mutex",
-        "not to be locked again by the thread that holds it exclusively");
-  check(!reading.has(this), "sluice::shared_mutex",
-        "not to be waited for by a thread that reads it: release the shared hold first");
+  check_object(writer(seen) != me, this, type_name,
+               "not to be locked again by the thread that holds it exclusively", at);
+  check_object(!reading.has(this), this, type_name,
+               "not to be waited for by a thread that reads it: release the shared hold first", at);
 }
 
 auto shared_mutex::let_readers_in(wake_batch& wakes) noexcept -> word {
@@ -228,7 +229,7 @@ enlisted shared_mutex::lock_op::enlist(waiter& who) noexcept {
       }
       continue;
     }
-    mutex_.check_not_held(seen, node_.owner);
+    mutex_.check_not_held(seen, node_.owner, at_);
     if ((seen & has_waiters) != 0 ||
         mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
       break;
@@ -252,7 +253,7 @@ enlisted shared_mutex::lock_shared_op::enlist(waiter& who) noexcept {
       }
       continue;
     }
-    mutex_.check_not_held(seen, me_);
+    mutex_.check_not_held(seen, me_, at_);
     if ((seen & has_waiters) != 0 ||
         mutex_.word_.compare_exchange_weak(seen, seen | has_waiters, relaxed, relaxed)) {
       break;

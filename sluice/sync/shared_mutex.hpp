@@ -62,14 +62,14 @@ class shared_mutex : public lock_calls<shared_mutex> {
     if (taken && watch::is_on()) [[unlikely]] tell_taken(at, by_try::yes);
     return taken;
   }
-  void unlock() noexcept;
+  void unlock(call_site at = {}) noexcept;
 
   void lock_shared(call_site at = {});
   status lock_shared(std::stop_token stop, call_site at = {}) {
     return lock_shared_within({{}, std::move(stop), at});
   }
   bool try_lock_shared(call_site at = {}) noexcept;
-  void unlock_shared() noexcept;
+  void unlock_shared(call_site at = {}) noexcept;
 
   template <class Rep, class Period>
   timed_lock_status try_lock_shared_for(std::chrono::duration<Rep, Period> wait,
@@ -122,10 +122,10 @@ class shared_mutex : public lock_calls<shared_mutex> {
   }
   void entered_shared(const call_site& at, by_try tried) noexcept;
   bool enter_shared() noexcept;
-  void leave_shared() noexcept;
+  void leave_shared(call_site at) noexcept;
   void leave_shared_slowly() noexcept;
-  void unlock_slowly(word seen) noexcept;
-  void check_not_held(word seen, word me) const noexcept;
+  void unlock_slowly(word seen, call_site at) noexcept;
+  void check_not_held(word seen, word me, const call_site* at) const noexcept;
 
   // All with guard_ held.
   word let_readers_in(wake_batch& wakes) noexcept;  // how many
@@ -145,7 +145,10 @@ class shared_mutex::lock_op : public lock_op_base {
  public:
   enum owner_kind : std::uint8_t { by_thread, by_coroutine };
 
-  explicit lock_op(shared_mutex& m, owner_kind kind = by_thread) noexcept : mutex_(m) {
+  // `at`, if it is not null, must live as long as this.
+  explicit lock_op(shared_mutex& m, owner_kind kind = by_thread,
+                   const call_site* at = nullptr) noexcept
+      : mutex_(m), at_(at) {
     node_.owner = kind == by_thread ? seam::thread_number() : coroutine;
   }
 
@@ -166,6 +169,7 @@ class shared_mutex::lock_op : public lock_op_base {
   };
 
   shared_mutex& mutex_;
+  const call_site* const at_;
   node node_;
 };
 
@@ -173,8 +177,10 @@ class shared_mutex::lock_shared_op : public lock_op_base {
  public:
   enum owner_kind : std::uint8_t { by_thread, by_coroutine };
 
-  explicit lock_shared_op(shared_mutex& m, owner_kind kind = by_thread) noexcept
-      : mutex_(m), me_(kind == by_thread ? seam::thread_number() : coroutine) {}
+  // `at`, if it is not null, must live as long as this.
+  explicit lock_shared_op(shared_mutex& m, owner_kind kind = by_thread,
+                          const call_site* at = nullptr) noexcept
+      : mutex_(m), me_(kind == by_thread ? seam::thread_number() : coroutine), at_(at) {}
 
   bool ready() const noexcept {
     return (mutex_.word_.load(relaxed) & (writer_mask | has_waiters)) == 0;
@@ -191,6 +197,7 @@ class shared_mutex::lock_shared_op : public lock_op_base {
  private:
   shared_mutex& mutex_;
   const word me_;
+  const call_site* const at_;
   wait_node node_;
 };
 

@@ -13,7 +13,7 @@
 // Not recursive. Any thread may unlock (it does not know its owner).
 // Cost: 4 bytes; one atomic exchange to lock, one plain store to unlock (./bench sync).
 //
-//     const std::lock_guard hold(spin);
+//     const sluice::lock_guard hold(spin);
 
 #include <chrono>
 #include <cstdint>
@@ -52,8 +52,8 @@ class spin_lock {
     return static_cast<bool>(lock_within(deadline::at(when), {}));
   }
 
-  void unlock() noexcept {
-    check(word_.load(relaxed) != 0, "sluice::spin_lock", "to be locked when it is unlocked");
+  void unlock(call_site at = {}) noexcept {
+    check(word_.load(relaxed) != 0, "sluice::spin_lock", "to be locked when it is unlocked", at);
     word_.store(0, release);  // release: pairs with the acquire in try_lock
   }
 

@@ -32,7 +32,7 @@ class wait_calls {
 
   void wait(call_site at = {}) {
     const auto ended = wait_within(at);
-    check(static_cast<bool>(ended), "sluice::wait_calls", "an unlimited wait to be let through");
+    check(static_cast<bool>(ended), Gate::type_name, "an unlimited wait to be let through", at);
   }
   // Until open or stopped.
   status wait(std::stop_token stop, call_site at = {}) {
@@ -65,7 +65,8 @@ class wait_calls {
   explicit wait_calls(named as) { watch::set_name(static_cast<Gate*>(this), as.name()); }
   ~wait_calls() {
     const std::lock_guard hold(guard_);  // an opening may still be about to let go of it
-    check(waiters_.empty(), Gate::type_name, "no waiters at its destruction");
+    check_object(waiters_.empty(), static_cast<Gate*>(this), Gate::type_name,
+                 "no waiters at its destruction");
     watch::gone(static_cast<Gate*>(this));
   }
 

@@ -24,12 +24,12 @@
 #include <utility>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/base/call_site.hpp"
 #include "sluice/base/clock.hpp"
 #include "sluice/base/deadline.hpp"
 #include "sluice/base/intrusive_list.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/seam.hpp"
-#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice {

@@ -5,6 +5,7 @@
 
 #include "sluice/base/seam.hpp"
 #include "sluice/base/thread_id.hpp"
+#include "sluice/base/user_code.hpp"
 #include "sluice/base/work.hpp"
 #include "sluice/sync/task_step.hpp"
 #include "sluice/sync/waiter.hpp"
@@ -48,6 +49,16 @@ party acts_for(const sleep_observer* innermost) noexcept {
 // acquire: pairs with the exchange in observe; the watcher is seen whole.
 observer* watcher() noexcept {
   return watching.load(acquire);
+}
+
+// The address of the user's code that made this call, if the place is in a header of the library or
+// of the standard library: without optimization the call's own return address is in a header, too,
+// so the stack is walked from there. Optimized code is found by its first look.
+const void* user_code_of(const call_site& at) noexcept {
+  if (at.address() != nullptr && !seam::is_library_code(at.address())) return at.address();
+  if (!seam::is_library_file(at.file())) return at.address();
+  const void* const found = seam::user_code_on_stack(at.address());
+  return found != nullptr ? found : at.address();
 }
 
 // Before a wait is told of that others could end: what this thread owes to those who wait for it
@@ -101,7 +112,11 @@ void start_over() noexcept {
 namespace detail {
 
 void took(const hold& h) noexcept {
-  if (auto* const to = watcher()) to->took(h);
+  auto* const to = watcher();
+  if (to == nullptr) return;
+  hold taken = h;
+  taken.at = h.at.with_address(user_code_of(h.at));
+  to->took(taken);
 }
 
 void gave(const void* object, party by, std::int64_t count) noexcept {
@@ -144,6 +159,7 @@ void wait_record::report(const waiter& who, const wait_limits& limits, party by,
     thread_ = party::this_thread();
     if (by_ == thread_ && stepping) by_ = stepping;
     works_ = this_sleep_observer();
+    code_ = user_code_of(limits.at);
     // They say their names now: whoever looks later has a lock then.
     for (auto* at = works_; at != nullptr; at = at->around()) (void)at->acts_for();
   }
@@ -162,6 +178,10 @@ void wait_record::end() noexcept {
   if (told_ == nullptr) return;
   told_->waits_no_more(*this);
   told_ = nullptr;
+}
+
+call_site wait_record::at() const noexcept {
+  return code_ != nullptr ? limits_->at.with_address(code_) : limits_->at;
 }
 
 // One that has kept others out may let them in meanwhile, from another place.

@@ -24,10 +24,10 @@
 #include <limits>
 
 #include "sluice/base/atomic.hpp"
+#include "sluice/base/call_site.hpp"
 #include "sluice/base/clock.hpp"
 #include "sluice/base/intrusive_list.hpp"
 #include "sluice/base/per_thread.hpp"
-#include "sluice/sync/call_site.hpp"
 
 namespace sluice {
 
@@ -273,6 +273,8 @@ class wait_record : public list_hook {
   }
   const waiter& who() const noexcept { return *who_; }
   const wait_limits& limits() const noexcept { return *limits_; }
+  // Where it was called.
+  call_site at() const noexcept;
   party by() const noexcept;
   // Up to `room` of those that cannot go on either, because it holds up their thread: that thread,
   // if it is for another that it waits, and those for whom it works further down its stack. Returns
@@ -300,6 +302,7 @@ class wait_record : public list_hook {
   party thread_{};                         // that sleeps; nobody: it is a coroutine that waits
   const sleep_observer* works_ = nullptr;  // for whom that thread works
   const party_sink* sink_ = nullptr;       // for whom that coroutine waits
+  const void* code_ = nullptr;             // that called, if the place is in a header
   observer* told_ = nullptr;
 };
 

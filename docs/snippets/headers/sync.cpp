@@ -131,7 +131,7 @@ task<> once(std::stop_token stop) {
 
 task<> in_turn(wait_limits limits) {
   sluice::fair_mutex turn;
-  const std::lock_guard hold(turn);                    // or std::unique_lock, std::scoped_lock
+  const sluice::lock_guard hold(turn);                 // or std::unique_lock, std::scoped_lock
   if (turn.try_lock_for(5ms)) { work(); turn.unlock(); }
   auto held = co_await turn.async_lock(limits);
 }
@@ -183,7 +183,7 @@ void transfer(guarded<account>& a, guarded<account>& b, mutex& mutex_, mutex& ot
 
 task<> exclusive() {
   sluice::mutex m;
-  const std::lock_guard hold(m);                       // or std::unique_lock, std::scoped_lock
+  const sluice::lock_guard hold(m);                    // or std::unique_lock, std::scoped_lock
   if (m.try_lock_for(5ms)) { work(); m.unlock(); }
   auto held = co_await m.async_lock({deadline::after(1s)});
 }

@@ -12,6 +12,12 @@
 
 namespace sluice::detail {
 
+// What the functions of a future's calls must take. The calls assert it before they use the
+// function, so that the first error of a compiler names the rule and the user's line.
+template <class F, class T>
+concept takes_value =
+    std::is_invocable_v<F&> || (!std::is_void_v<T> && std::is_invocable_v<F&, T>);
+
 // Calls a user's function with the value, or with nothing if it takes nothing.
 template <class T, class F>
 decltype(auto) call_with_value(F& f, settled<T>& in) {
@@ -20,7 +26,6 @@ decltype(auto) call_with_value(F& f, settled<T>& in) {
   } else if constexpr (std::is_invocable_v<F&, T>) {
     return std::invoke(f, std::move(in).value());
   } else {
-    static_assert(std::is_invocable_v<F&>, "a function of the future's value, or of nothing");
     return std::invoke(f);
   }
 }
@@ -96,7 +101,11 @@ template <class R, class A>
 struct parameter_of<R (*)(A) noexcept> : parameter_of<R (*)(A)> {};
 
 template <class F>
-struct recovers_from {
+struct recovers_from {};  // no function of one exception
+template <class F>
+  requires(!std::is_invocable_v<F&, std::exception_ptr> && !std::is_invocable_v<F&> &&
+           requires { typename parameter_of<decltype(&F::operator())>::type; })
+struct recovers_from<F> {
   using type = typename parameter_of<decltype(&F::operator())>::type;
 };
 template <class F>
@@ -110,6 +119,8 @@ template <class F>
 struct recovers_from<F> : parameter_of<F> {};
 template <class F>
 using recovers_from_t = typename recovers_from<F>::type;
+template <class F>
+concept takes_error = requires { typename recovers_from_t<F>; };
 
 template <class F>
 decltype(auto) call_with_error(F& f, const std::exception_ptr& error) {
@@ -129,6 +140,13 @@ decltype(auto) call_with_error(F& f, const std::exception_ptr& error) {
 template <class F>
 using error_call_t =
     decltype(call_with_error(std::declval<F&>(), std::declval<std::exception_ptr&>()));
+// True if such a result can take the place of the value.
+template <class Made, class T>
+inline constexpr bool replaces_value = std::is_void_v<T> || std::is_constructible_v<T, Made>;
+template <class Made, class T>
+inline constexpr bool replaces_value<future<Made>, T> = std::is_same_v<Made, T>;
+template <class F, class T>
+concept recovers = takes_error<F> && replaces_value<error_call_t<F>, T>;
 
 // A value goes past the function.
 template <class T, class F>

@@ -23,6 +23,16 @@ std::tuple<R&> as_arguments(std::reference_wrapper<R>& element) noexcept {
   return {element.get()};
 }
 
+// True if F takes the values of both futures.
+template <class F, class T, class U>
+inline constexpr bool takes_values = std::is_invocable_v<F&, T, U>;
+template <class F, class U>
+inline constexpr bool takes_values<F, void, U> = std::is_invocable_v<F&, U>;
+template <class F, class T>
+inline constexpr bool takes_values<F, T, void> = std::is_invocable_v<F&, T>;
+template <class F>
+inline constexpr bool takes_values<F, void, void> = std::is_invocable_v<F&>;
+
 template <class T, class U, class F>
 auto combine(future<T> one, future<U> other, executor* on, F f) {
   using rule = all_of_tuple<T, U>;

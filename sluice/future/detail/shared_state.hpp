@@ -84,8 +84,8 @@ class branch_state final : public future_state<shared_view_t<T>>, public cancel_
 template <class T>
 class shared_state final : public continuation, public cancel_node {
  public:
-  static shared_ref<T> make(future<T>&& source) {
-    check(source.valid(), "sluice::shared_future", "a valid future");
+  static shared_ref<T> make(future<T>&& source, const call_site& at) {
+    check(source.valid(), "sluice::shared_future", "a valid future", at);
     auto* const made = new shared_state(std::move(source));
     shared_ref<T> first(made);
     attach_or_run(*future_access::parts(made->source_).state, *made);
@@ -150,7 +150,7 @@ class shared_state final : public continuation, public cancel_node {
     op waiting_for(*this);
     if (waiting_for.attempt()) return;
     const auto ended = wait_blocking(waiting_for, at);
-    check(static_cast<bool>(ended), "sluice::shared_future", "an unlimited wait to be served");
+    check(static_cast<bool>(ended), "sluice::shared_future", "an unlimited wait to be served", at);
   }
   std::size_t waiting() const noexcept {
     const std::lock_guard hold(guard_);

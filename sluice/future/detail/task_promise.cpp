@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 
 namespace sluice::detail {
 namespace {
@@ -23,6 +24,15 @@ bool stack_is_deep() noexcept {
 }
 
 const std::stop_token& no_stop_token() noexcept { return nobody; }
+
+void task_is_miscompiled(const call_site& at) noexcept {
+  contract_broken("sluice::task", nullptr,
+                  "a coroutine that the compiler has translated correctly. g++ 12 does not if its "
+                  "first co_await is in the condition of an if, while, for or switch and no "
+                  "variable is declared before. Name the result first: "
+                  "const auto s = co_await x(); if (s) ...",
+                  at, std::source_location::current());
+}
 
 std::coroutine_handle<> task_link::go_on_there(std::coroutine_handle<> with,
                                                work_sink* to) noexcept {

@@ -73,9 +73,30 @@ class task_link : public work {
   std::coroutine_handle<> next_;      // what `run` resumes
 };
 
+// Ends the program: the compiler has laid out the frame of this task wrongly.
+[[noreturn]] void task_is_miscompiled(const call_site& at) noexcept;
+
+// The suspension before the first step of a task. g++ 12 puts the result of a co_await that is the
+// condition of an if, a loop or a switch in front of the frame's header if the coroutine has no
+// variable before it. A handle that is made from the promise then points beside the frame, and
+// resuming it would repeat this suspension instead of the first step, or crash. The handle that the
+// compiler itself makes points to the frame, so the two differ.
+template <class Promise>
+class task_beginning {
+ public:
+  explicit task_beginning(const Promise& of) noexcept : promise_(&of) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<Promise> frame, call_site at = {}) const noexcept {
+    if (&frame.promise() != promise_) [[unlikely]] task_is_miscompiled(at);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  const Promise* promise_;
+};
+
 class task_promise_base {
  public:
-  std::suspend_always initial_suspend() const noexcept { return {}; }
   auto final_suspend() const noexcept { return ending{}; }
 
   // Where this task is resumed when a wait of its own ends.
@@ -141,6 +162,9 @@ class task_promise final : public task_promise_base {
   settled<T> result{typename settled<T>::unset_t{}};
 
   task<T> get_return_object() noexcept;
+  task_beginning<task_promise> initial_suspend() const noexcept {
+    return task_beginning<task_promise>(*this);
+  }
   void unhandled_exception() noexcept { result.fail(std::current_exception()); }
 
   template <class U = T>
@@ -161,6 +185,9 @@ class task_promise<void> final : public task_promise_base {
   settled<void> result{settled<void>::unset_t{}};
 
   task<void> get_return_object() noexcept;
+  task_beginning<task_promise> initial_suspend() const noexcept {
+    return task_beginning<task_promise>(*this);
+  }
   void unhandled_exception() noexcept { result.fail(std::current_exception()); }
   void return_void() noexcept {
     result.construct([] {});

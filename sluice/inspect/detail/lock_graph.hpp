@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sluice/sync/call_site.hpp"
+#include "sluice/base/call_site.hpp"
 #include "sluice/sync/spin_lock.hpp"
 #include "sluice/sync/watch.hpp"
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sluice/base/call_site.hpp"
 #include "sluice/base/clock.hpp"
-#include "sluice/sync/call_site.hpp"
 #include "sluice/sync/watch.hpp"
 
 namespace sluice::inspect::detail {

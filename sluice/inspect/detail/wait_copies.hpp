@@ -44,7 +44,7 @@ class wait_copies {
                       .has_deadline = !w.limits().deadline.is_never(),
                       .can_be_stopped = w.limits().stop.stop_possible(),
                       .is_served = is_served,
-                      .at = w.limits().at,
+                      .at = w.at(),
                       .subjects = on,
                       .parties = others});
     return true;

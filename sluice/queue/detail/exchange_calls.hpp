@@ -183,8 +183,8 @@ void exchange<T, Store>::take_some(std::vector<T>& taken, std::size_t max, wake_
 }
 
 template <class T, class Store>
-outcome<std::vector<T>> exchange<T, Store>::try_pop_some(std::size_t max) {
-  check_named(max > 0, type_, name_.c_str(), "to be asked for at least one item");
+outcome<std::vector<T>> exchange<T, Store>::try_pop_some(std::size_t max, call_site at) {
+  check_some(max, at);
   watch::used(this, watch::side::takes);
   std::vector<T> taken;
   taken.reserve(std::min(max, size() + 1));

@@ -90,8 +90,8 @@ class spsc_ring<T>::pop_op {
 // ---- batches
 
 template <class T>
-outcome<std::vector<T>> spsc_ring<T>::try_pop_some(std::size_t max) {
-  check_named(max > 0, type, name_.c_str(), "to be asked for at least one item");
+outcome<std::vector<T>> spsc_ring<T>::try_pop_some(std::size_t max, call_site at) {
+  check_some(max, at);
   std::vector<T> taken;
   const bool sealed = sealed_.load(acquire);  // before looking: then what is inside is all
   taken.reserve(std::min(max, size() + 1));

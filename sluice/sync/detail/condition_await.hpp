@@ -50,7 +50,7 @@ class [[nodiscard("co_await it")]] condition_await final : private work, private
       : condition_(c), hold_(hold), holds_(std::move(holds)), limits_(std::move(limits)) {}
 
   bool await_ready() {
-    check(hold_.owns_lock(), "sluice::condition", "the lock to be held by whoever waits");
+    condition_.check_owned(hold_.owns_lock(), limits_.at);
     if (limits_.stop.stop_requested()) {
       result_ = status::stopped;
     } else if (!holds_()) {

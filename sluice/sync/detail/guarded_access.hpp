@@ -136,20 +136,20 @@ class [[nodiscard("without a name it releases the lock at once")]] guarded_acces
   template <std::predicate<const T&> Predicate>
     requires std::is_same_v<Signal, change_signal>
   sluice::status wait_within(const wait_limits& limits, Predicate holds) {
-    tell_before_wait();
+    tell_before_wait(limits.at);
     return signal_->wait_within(hold_, limits, ask(std::move(holds)));
   }
   template <std::predicate<const T&> Predicate>
     requires std::is_same_v<Signal, change_signal>
-  void wait(Predicate holds) {
-    const auto ended = wait_within({}, std::move(holds));
-    check(static_cast<bool>(ended), "sluice::guarded", "an unlimited wait to be told");
+  void wait(Predicate holds, call_site at = {}) {
+    const auto ended = wait_within(at, std::move(holds));
+    check(static_cast<bool>(ended), "sluice::guarded", "an unlimited wait to be told", at);
   }
   // co_await gives a status. The access must stay where it is meanwhile.
   template <std::predicate<const T&> Predicate>
     requires std::is_same_v<Signal, change_signal>
   auto async_wait(Predicate holds, wait_limits limits = {}) {
-    tell_before_wait();
+    tell_before_wait(limits.at);
     return signal_->async_wait(hold_, ask(std::move(holds)), std::move(limits));
   }
 
@@ -171,8 +171,8 @@ class [[nodiscard("without a name it releases the lock at once")]] guarded_acces
   void tell() noexcept {
     if constexpr (!std::is_const_v<T>) signal_->changed();
   }
-  void tell_before_wait() noexcept {
-    check(value_ != nullptr, "sluice::guarded", "an access that holds the lock");
+  void tell_before_wait(const call_site& at) noexcept {
+    check(value_ != nullptr, "sluice::guarded", "an access that holds the lock", at);
     tell();
   }
   template <class Predicate>

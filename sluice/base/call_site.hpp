@@ -2,10 +2,10 @@
 
 // The place of a call in the user's program: file, line and function.
 //
-// A waiting call takes one as its last argument, and callers leave it out: the default is the
-// source location of the call itself. A call made inside another header (std::lock_guard) has that
-// header as its location. `called_from` adds the return address of such a call, and reports resolve
-// that address instead.
+// A call that waits, or that can break a contract, takes one as its last argument, and callers
+// leave it out: the default is the source location of the call itself. A call made inside another
+// header (std::lock_guard) has that header as its location. `called_from` adds the return address
+// of such a call, and reports resolve that address instead.
 //
 //     void lock(call_site at = {});
 
@@ -28,6 +28,12 @@ class call_site {
   call_site called_from(const void* address) const noexcept {
     call_site with(*this);
     if (with.address_ == nullptr) with.address_ = address;
+    return with;
+  }
+  // The same place with this address.
+  call_site with_address(const void* address) const noexcept {
+    call_site with(*this);
+    with.address_ = address;
     return with;
   }
 
