@@ -1,10 +1,11 @@
 # The library that is installed: libsluice.a or, with BUILD_SHARED_LIBS, libsluice.so.
 #
-# Each module of sluice/ is compiled once, as sluice_<name>_part. The library sluice_library consists
-# of the objects of all parts. A program of this build, or of a project that includes this one as a
-# folder, links to the archives of the parts that it uses, so it builds no other part. Installed,
-# sluice::<name> is an interface target that links to the library. With BUILD_SHARED_LIBS it links to
-# the library in this build too, since parts in several binaries would each have their own state.
+# Each module of sluice/ is compiled once, as sluice_<name>_part. The library sluice_library
+# consists of the objects of all parts. A program of this build, or of a project that includes this
+# one as a folder, links to the archives of the parts that it uses, so it builds no other part.
+# Installed, sluice::<name> is an interface target that links to the library. With BUILD_SHARED_LIBS
+# it links to the library in this build too: parts in several binaries would each have their own
+# state.
 
 # sluice_library_part(name LINKS target... SOURCES file...)
 #

@@ -1,5 +1,5 @@
-// A program that knows nothing of the library: loads the shared object named by its argument, runs it
-// on a new thread, which ends before the object is unloaded.
+// A program that is not linked to the library: loads the shared object named by its argument, and
+// runs it on a new thread, which ends before the object is unloaded.
 #include <cstdio>
 #include <thread>
 

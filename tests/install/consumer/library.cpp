@@ -1,8 +1,8 @@
-// A program of a user that depends on what is shared between its own code and the library: types of
-// exceptions, thread_local variables, global variables, virtual functions. It is compiled with hidden
-// visibility. With AS_PLUGIN it is a shared object, which host.cpp loads and unloads.
+// A user's program that depends on everything that its own code and the library share: types of
+// exceptions, thread_local variables, global variables, virtual functions. It is compiled with
+// hidden visibility. With AS_PLUGIN it is a shared object, which host.cpp loads and unloads.
 //
-// It returns 0, or the number of the first claim that does not hold.
+// Returns 0, or the number of the first claim that does not hold.
 #include <chrono>
 #include <cstdio>
 #include <exception>
