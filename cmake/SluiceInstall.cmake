@@ -1,6 +1,6 @@
 include(CMakePackageConfigHelpers)
 
-# sluice_component(name...) names what find_package(sluice COMPONENTS ...) accepts.
+# sluice_component(name...) adds components of find_package(sluice COMPONENTS ...).
 function(sluice_component)
   list(TRANSFORM ARGN REPLACE "/" "_" OUTPUT_VARIABLE names)
   set_property(GLOBAL APPEND PROPERTY SLUICE_COMPONENTS ${names})
@@ -13,8 +13,7 @@ function(sluice_component_absent name reason)
     "set(_sluice_absent_${name} \"was not installed: ${reason}\")\n")
 endfunction()
 
-# What `cmake --install` adds to the modules and the library: the packages that
-# find_package(sluice) and pkg-config read.
+# Installs the files that find_package(sluice) and pkg-config read.
 function(sluice_install)
   set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
   install(EXPORT sluice_targets NAMESPACE sluice:: FILE sluiceTargets.cmake

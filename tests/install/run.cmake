@@ -1,4 +1,4 @@
-# Runs a command of a test. Stops the test if the command fails; `output` is what it printed.
+# Runs a command of a test. Stops the test if the command fails. Sets `output` to its output.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
   if(NOT code EQUAL 0)

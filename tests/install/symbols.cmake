@@ -1,4 +1,4 @@
-# What other binaries see of the library.
+# Tests the symbols of the library.
 #   cmake -D LINKAGE=static|shared -D ABI=0.1 -D LIBDIR=... -P this
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
