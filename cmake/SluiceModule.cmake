@@ -17,10 +17,11 @@ include_guard(GLOBAL)
 #            files of the folder; when left out: *.hpp, *.cpp and *_test.cpp of the folder and of
 #            its detail/ (and for tests also *.cpp of its testing/)
 #
-# Gives the target sluice::<name> (a header-only target when there are no sources; a path's slashes
-# become underscores), the test program sluice_<name>_test when there are tests, and the installed
-# library and headers. Modules of jobs/ and nested modules, as actor/sqlite, have export sets of
-# their own, so programs that use only queues need none of the libraries that those link to.
+# Gives the target sluice::<name> (a path's slashes become underscores), the test program
+# sluice_<name>_test when there are tests, and the installed headers. A module of sluice/ is a part
+# of the one library that is installed (SluiceLibrary.cmake). A module of jobs/ and a nested module,
+# as actor/sqlite, is an archive with an export set of its own, so programs that use only queues
+# need none of the libraries that those link to.
 function(sluice_module)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NOT_INSTALLED" "NAME"
     "HEADERS;SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES;TEST_DEPENDS")
@@ -30,9 +31,18 @@ function(sluice_module)
 
   string(REPLACE "/" "_" name "${arg_NAME}")
   set(target sluice_${name})
-  if(arg_SOURCES)
+  list(TRANSFORM arg_DEPENDS REPLACE "/" "_" OUTPUT_VARIABLE links)
+  list(TRANSFORM links PREPEND sluice::)
+  list(APPEND links Threads::Threads ${arg_LIBRARIES})
+  if(NOT arg_NAME MATCHES "/")
+    sluice_library_part(${name} LINKS ${links} SOURCES ${arg_SOURCES})
+    set(scope INTERFACE)
+  elseif(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
     sluice_compile_options(${target})
+    if(NOT arg_NOT_INSTALLED)
+      sluice_installed_code(${target})
+    endif()
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
@@ -41,11 +51,7 @@ function(sluice_module)
   add_library(sluice::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(${target} ${scope} cxx_std_20)
-  target_link_libraries(${target} ${scope} Threads::Threads ${arg_LIBRARIES})
-  foreach(module IN LISTS arg_DEPENDS)
-    string(REPLACE "/" "_" used "${module}")
-    target_link_libraries(${target} ${scope} sluice::${used})
-  endforeach()
+  target_link_libraries(${target} ${scope} ${links})
   target_sources(${target} ${scope}
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
   if(NOT arg_NOT_INSTALLED)
