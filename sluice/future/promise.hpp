@@ -98,7 +98,8 @@ class promise {
 
   // For the library: sets the error of `from`, without reading it.
   void pass_error(settled<T>& from) noexcept {
-    must(try_set([&](settled<T>& result) { from.pass_error(result); }));
+    const bool is_set = try_set([&](settled<T>& result) { from.pass_error(result); });
+    check(is_set, "sluice::promise", once_);
   }
 
   // Requested when the consumer cancels. Empty once the promise is set.
