@@ -719,7 +719,7 @@ TEST_F(HttpConnection, IsAnsweredBeforeTheServerStops) {
 }
 
 // The server reads nothing behind a held request, so it does not read the client's end either.
-TEST_F(HttpConnection, EndsTheWaitsOfAClientThatHasGoneBehindWhatIsNotRead) {
+TEST_F(HttpConnection, EndsTheWaitsOfADeadClientBehindUnreadRequests) {
   const std::string lease =
       "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
       "Content-Length: 14\r\n\r\n{\"wait\":\"10m\"}";
@@ -735,7 +735,7 @@ TEST_F(HttpConnection, EndsTheWaitsOfAClientThatHasGoneBehindWhatIsNotRead) {
   }
 }
 
-TEST_F(HttpConnection, GivesNoJobToAClientThatHasGoneBehindWhatIsNotRead) {
+TEST_F(HttpConnection, GivesNoJobToADeadClientBehindUnreadRequests) {
   start({.pipelined_max = 1});
   wire w = connect();
   w.send(
@@ -749,7 +749,7 @@ TEST_F(HttpConnection, GivesNoJobToAClientThatHasGoneBehindWhatIsNotRead) {
   EXPECT_EQ(jobs().get(id).get()->attempts, 0U);
 }
 
-TEST_F(HttpConnection, AnswersWhatWasSentBeforeTheEndThatItSaw) {
+TEST_F(HttpConnection, AnswersRequestsThatWereSentBeforeTheClientsEnd) {
   start({.pipelined_max = 2});
   wire w = connect();
   w.send(

@@ -1,6 +1,7 @@
 // The memory of connections: bounds of each connection, and of all of them together.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -30,7 +31,11 @@ class HttpMemory : public testing::HttpTest {
     start(std::move(o));
   }
   void push_large(std::size_t bytes) {
-    ASSERT_TRUE(jobs().push({.kind = "k", .args = {'"' + std::string(bytes, 'x') + '"'}}).get());
+    ASSERT_TRUE(jobs()
+                    .push({.kind = "k",
+                           .args = {'"' + std::string(bytes, 'x') + '"'},
+                           .keep_for = std::chrono::hours(1)})
+                    .get());
   }
   // Successes of a route that were made, whether they were sent or not.
   std::uint64_t answered(std::string_view route = "/v1/jobs/{id}") const {

@@ -16,7 +16,7 @@ std::string record(int type, const std::string& content) {
   return bytes_of(static_cast<std::size_t>(type), 1) + "\x03\x01" + bytes_of(content.size(), 2) +
          content;
 }
-// A message whose head claims a length, with so many of its bytes.
+// A message whose head claims `claimed` bytes, followed by `sent` bytes.
 std::string message(int type, std::size_t claimed, std::size_t sent) {
   return bytes_of(static_cast<std::size_t>(type), 1) + bytes_of(claimed, 3) + std::string(sent, 1);
 }

@@ -147,7 +147,7 @@ class connection final : public answerer, public net::peer {
   void begin_long_answer(const route& to, const request_head& head);
   void end_long_answer(slot& s);
   bool begin_next_load();
-  // The handlers keep so much that no further request is read.
+  // Handlers keep more than a short body: read no further request.
   bool keeps_much() const noexcept;
   bool must_drop_answer(const slot& s, const response& r) const noexcept;
   // For a long body.

@@ -91,7 +91,7 @@ void answer_count(const ticket& to, const result<std::uint64_t>& many) {
   answer_with(to, result<Receipt>(Receipt{*many}));
 }
 
-// What a picture shows of a job: a thousand whole jobs can be gigabytes.
+// Drops what a graph does not show: a thousand whole jobs can be gigabytes.
 job without_payloads(job it) {
   it.spec.args = {};
   it.spec.metadata = {};
