@@ -65,6 +65,10 @@ bool gates::find_outcome(job_id on, outcome& what) {
   }
   known_batch* b = nullptr;
   if (!find_batch(on, b)) return false;
+  if (b != nullptr && b->is_damaged) {
+    what = {hope::open, hope::open, hope::open};
+    return true;
+  }
   // What is gone by now was done: one that failed is kept for its retention, or was deleted.
   what = b != nullptr ? outcome_of(b->now) : outcome_of(job_state::done);
   return true;
@@ -76,7 +80,7 @@ bool gates::refusal_of(const job_spec& spec, std::span<const job_id> own,
   const auto is_own = [own](job_id id) { return std::ranges::binary_search(own, id); };
   if (spec.batch != 0 && !is_own(spec.batch)) {
     known_batch* b = nullptr;
-    if (!find_batch(spec.batch, b)) return false;
+    if (!find_sound_batch(spec.batch, b)) return false;
     if (b == nullptr) why = conflict::reason::no_such_batch;
     if (b != nullptr && b->now.has_ended()) why = conflict::reason::batch_ended;
   }
@@ -177,11 +181,9 @@ bool gates::leave(std::size_t cause, const job& j, queue_number queue) {
 
 bool gates::fill_line(std::size_t cause, line_number line, queue_number queue, line_counts left) {
   while (left.waiting > 0 && left.active < rows_.slots_of(queue)) {
-    job_id first = 0;
-    if (!rows_.first_in_line(line, first)) return false;
     placed_job next;
-    if (first != 0 && !rows_.read_job(first, next)) return false;
-    if (next.it == nullptr) return true;
+    if (!rows_.first_in_line(line, next)) return false;
+    if (next.it == nullptr) return rows_.correct_line(line, {left.active, 0});
     if (!rows_.move_up(line)) return false;
     next.it->state = job_state::ready;
     if (!rows_.place(next, job_state::held)) return false;
@@ -214,6 +216,20 @@ bool gates::gone(std::size_t cause, job_id id) {
 bool gates::revived(const job& as_stored, job_state from) {
   if (as_stored.spec.batch == 0) return true;
   return count(0, as_stored.spec.batch, 0, 1, from == job_state::done ? 0 : -1);
+}
+
+bool gates::damaged_gone(std::size_t cause, job_id id, const remains& left) {
+  for (const auto& [line, counts] : left.lines) {
+    if (!rows_.correct_line(line, counts)) return false;
+    if (!fill_line(cause, line, left.queue, counts)) return false;
+  }
+  known_batch* b = nullptr;
+  if (left.batch != 0 && !find_sound_batch(left.batch, b)) return false;
+  if (b != nullptr && b->now.pending > left.pending) {
+    const int ended_now = static_cast<int>(b->now.pending - left.pending);
+    if (!count(cause, left.batch, 0, -ended_now, ended_now)) return false;
+  }
+  return ended(cause, id, left.queue, nullptr, job_state::dead) && gone(cause, id);
 }
 
 // Telling those who wait. One after the other, however long the chain: what follows from one is
@@ -296,14 +312,23 @@ bool gates::find_batch(job_id id, known_batch*& found) {
     return true;
   }
   std::optional<batch_info> read;
-  if (!rows_.read_batch(id, read)) return false;
-  if (read) found = &batches_.emplace(id, known_batch{*std::move(read)}).first->second;
+  bool is_damaged = false;
+  if (!rows_.read_batch(id, read, is_damaged)) return false;
+  if (is_damaged) read.emplace();
+  if (!read) return true;
+  found = &batches_.emplace(id, known_batch{*std::move(read), false, is_damaged}).first->second;
+  return true;
+}
+
+bool gates::find_sound_batch(job_id id, known_batch*& found) {
+  if (!find_batch(id, found)) return false;
+  if (found != nullptr && found->is_damaged) found = nullptr;
   return true;
 }
 
 bool gates::count(std::size_t cause, job_id batch, int total, int pending, int failed) {
   known_batch* b = nullptr;
-  if (!find_batch(batch, b)) return false;
+  if (!find_sound_batch(batch, b)) return false;
   if (b == nullptr) return true;  // its retention is over, and some of its jobs were kept longer
   const bool had_failed = b->now.failed > 0;
   b->now.total += static_cast<std::uint64_t>(total);
@@ -346,7 +371,7 @@ bool gates::add_batch(const batch_info& b) {
 
 bool gates::close_batch(std::size_t cause, job_id id) {
   known_batch* b = nullptr;
-  if (!find_batch(id, b)) return false;
+  if (!find_sound_batch(id, b)) return false;
   if (b == nullptr || !b->now.open) return true;
   b->now.open = false;
   b->is_changed = true;
@@ -357,6 +382,7 @@ bool gates::close_batch(std::size_t cause, job_id id) {
 bool gates::drop_batch(std::size_t cause, job_id id) {
   known_batch* b = nullptr;
   if (!find_batch(id, b)) return false;
+  if (b != nullptr && b->is_damaged) return true;
   if (b != nullptr && !b->now.has_ended()) return true;  // a job of it was just brought back
   batches_.erase(id);
   if (!rows_.forget_batch(id)) return false;

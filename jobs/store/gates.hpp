@@ -68,8 +68,11 @@ class gate_rows {
   [[nodiscard]] virtual bool leave_line(line_number line, bool was_active, line_counts& left) = 0;
   // One that waits is active.
   [[nodiscard]] virtual bool move_up(line_number line) = 0;
-  // The held job of this line with the smallest turn that has no open dependency; zero: none.
-  [[nodiscard]] virtual bool first_in_line(line_number line, job_id& first) = 0;
+  // The held job of this line with the smallest turn that has no open dependency; null: none.
+  // A job whose row is damaged leaves the line, and the next one is taken.
+  [[nodiscard]] virtual bool first_in_line(line_number line, placed_job& first) = 0;
+  // Replaces the counts of a line, if it has some, because they do not fit the rows of its jobs.
+  [[nodiscard]] virtual bool correct_line(line_number line, line_counts now) = 0;
   // queue_options::key_concurrency.
   virtual std::uint32_t slots_of(queue_number queue) = 0;
 
@@ -81,14 +84,16 @@ class gate_rows {
 
   // A job's state; none: there is no such job.
   [[nodiscard]] virtual bool state_of(job_id id, std::optional<job_state>& state) = 0;
-  // The whole job; null: there is none.
+  // The whole job; null if it is not there, or its row is damaged.
   [[nodiscard]] virtual bool read_job(job_id id, placed_job& found) = 0;
   // Stores state, due_at, blockers and has_place of a job that is there, and counts the move.
   [[nodiscard]] virtual bool place(const placed_job& changed, job_state from) = 0;
   // Forgets a job, with the edges on which it waits, its unique key and its logs, and counts that.
   [[nodiscard]] virtual bool forget(const placed_job& gone) = 0;
 
-  [[nodiscard]] virtual bool read_batch(job_id id, std::optional<batch_info>& found) = 0;
+  // `is_damaged`: its row does not match its checksum; `found` is empty.
+  [[nodiscard]] virtual bool read_batch(job_id id, std::optional<batch_info>& found,
+                                        bool& is_damaged) = 0;
   // One that is there, or a new one.
   [[nodiscard]] virtual bool write_batch(const batch_info& b) = 0;
   [[nodiscard]] virtual bool forget_batch(job_id id) = 0;
@@ -139,6 +144,17 @@ class gates {
   // After it was written: it had ended in `from`, and has not any more.
   [[nodiscard]] bool revived(const job& as_stored, job_state from);
 
+  // The lines and the batch of a deleted job with a damaged row, counted from the rows of the other
+  // jobs.
+  struct remains {
+    queue_number queue = 0;
+    std::vector<std::pair<line_number, line_counts>> lines{};
+    job_id batch = 0;
+    std::uint64_t pending = 0;  // of the batch
+  };
+  // After a job with a damaged row was deleted.
+  [[nodiscard]] bool damaged_gone(std::size_t cause, job_id id, const remains& left);
+
   [[nodiscard]] bool add_batch(const batch_info& b);  // open: it is closed by a change of its own
   [[nodiscard]] bool close_batch(std::size_t cause, job_id id);
   [[nodiscard]] bool drop_batch(std::size_t cause, job_id id);
@@ -158,6 +174,7 @@ class gates {
   struct known_batch {
     batch_info now;
     bool is_changed = false;
+    bool is_damaged = false;  // `now` is empty, and is not written
   };
 
   static outcome outcome_of(job_state state) noexcept;
@@ -171,7 +188,8 @@ class gates {
   bool fire(std::size_t cause, const firing& f);
   bool meet(std::size_t cause, job_id id);
   bool skip(std::size_t cause, job_id id);
-  bool find_batch(job_id id, known_batch*& found);  // null: there is none
+  bool find_batch(job_id id, known_batch*& found);        // null: there is none
+  bool find_sound_batch(job_id id, known_batch*& found);  // null also if it is damaged
   bool count(std::size_t cause, job_id batch, int total, int pending, int failed);
   void settle_batch(std::size_t cause, known_batch& b, bool had_failed);
   void note_held(std::size_t cause, const job& j, queue_number queue, const admission& how);

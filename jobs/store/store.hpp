@@ -28,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/model/batch.hpp"
@@ -47,20 +48,21 @@ using queue_number = std::uint32_t;  // the engine gives them out, from 1
 // skipped, it is a conflict.
 struct change {
   enum class op : std::uint8_t {
-    add,          // a new job: `it`, in `queue`. Takes its unique key, or conflicts
-    move,         // `id` of `queue` goes from `from` to `to`; the members of `moved` are stored
-    drop,         // `id` of `queue`, now in `from`, is forgotten. `to`: as what it ended with that
-                  // (done, dead, cancelled); for one that had ended before, `from` again
-    free_key,     // the unique key of `it` is free, if `it` has it (any `until` but `elapsed`)
-    set_queue,    // a queue with this number, name and options is there
-    save_lease,   // a lease outlives this process: `lease`
-    drop_leases,  // all saved leases are forgotten
-    add_batch,    // a new batch: `batch`. May be part of a group of adds, as its first
-    close_batch,  // the batch `id` is not open any more
-    drop_batch,   // the batch `id` is forgotten, if it has ended, and what waits for it skipped
-    set_cron,     // the entry `cron` is there, instead of one of the same name
-    drop_cron,    // the entry of the name of `cron` is forgotten
-    add_logs      // lines of the job `id`: `logs`. Those beyond limits::log_lines_max are left out
+    add,           // a new job: `it`, in `queue`. Takes its unique key, or conflicts
+    move,          // `id` of `queue` goes from `from` to `to`; the members of `moved` are stored
+    drop,          // `id` of `queue`, now in `from`, is forgotten. `to`: as what it ended with that
+                   // (done, dead, cancelled); for one that had ended before, `from` again
+    drop_damaged,  // the damaged job `id` is forgotten, whatever its state; see applied::counts
+    free_key,      // the unique key of `it` is free, if `it` has it (any `until` but `elapsed`)
+    set_queue,     // a queue with this number, name and options is there
+    save_lease,    // a lease outlives this process: `lease`
+    drop_leases,   // all saved leases are forgotten
+    add_batch,     // a new batch: `batch`. May be part of a group of adds, as its first
+    close_batch,   // the batch `id` is not open any more
+    drop_batch,    // the batch `id` is forgotten, if it has ended, and what waits for it skipped
+    set_cron,      // the entry `cron` is there, instead of one of the same name
+    drop_cron,     // the entry of the name of `cron` is forgotten
+    add_logs       // lines of the job `id`: `logs`. Those beyond limits::log_lines_max are left out
   };
   // What a move stores. Members that do not apply keep what the store has.
   struct moved {
@@ -159,6 +161,8 @@ struct effect {
 struct applied {
   std::vector<conflict> conflicts;
   std::vector<effect> effects;  // in the order in which they came about
+  // After a drop_damaged: the counts of every queue.
+  std::vector<std::pair<queue_number, queue_counts>> counts;
 };
 
 struct position {

@@ -21,6 +21,7 @@ void expect_nothing_lost(const power_cycle_result& all) {
               all.found.to_string().c_str(), static_cast<unsigned long>(all.syncs),
               static_cast<unsigned long>(all.faults));
   EXPECT_EQ(all.broken, "");
+  EXPECT_EQ(all.damage, "");
   EXPECT_TRUE(all.found.ok());
   EXPECT_GE(all.found.acknowledged, 10 * all.found.crashes);
   EXPECT_GE(2 * all.found.done, 10 * all.found.crashes);

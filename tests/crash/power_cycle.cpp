@@ -25,6 +25,7 @@ jobs::result<std::unique_ptr<jobs::engine>> open_engine(const faulty_disk& on,
   file.path = "jobs.db";
   file.sync = how.sync;
   file.vfs = on.vfs();
+  file.on_notice = how.on_notice;
   file.checkpoint_pages = 50;  // so that cuts fall into many checkpoints
   auto opened = jobs::open_sqlite(std::move(file));
   if (!opened) return opened.error();
@@ -35,8 +36,12 @@ jobs::result<std::unique_ptr<jobs::engine>> open_engine(const faulty_disk& on,
   return jobs::engine::open(std::move(*opened), o);
 }
 
-power_cycle_result run(const power_cycle& how) {
+power_cycle_result run(const power_cycle& wanted) {
   power_cycle_result all;
+  power_cycle how = wanted;
+  how.on_notice = [&all](const jobs::store_notice& n) {
+    n.is_damage ? void(all.damage += n.text + "; ") : void(++all.incomplete_commits);
+  };
   ledger book;
   guarded<random> chance(std::in_place, how.seed);
   const auto below = [&](std::uint32_t bound) {
@@ -112,6 +117,8 @@ power_cycle_result run_many(const sluice::testing::effort_counts& times, power_c
     all.faults += one.faults;
     all.syncs += one.syncs;
     all.failed_openings += one.failed_openings;
+    all.incomplete_commits += one.incomplete_commits;
+    all.damage += one.damage;
     if (!one.broken.empty() || !one.found.ok()) {
       all.broken += one.broken.empty() ? "" : one.broken + "; ";
       all.found.findings.push_back("^ with SLUICE_SEED=" + std::to_string(how.seed));

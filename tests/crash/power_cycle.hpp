@@ -34,13 +34,17 @@ struct power_cycle {
                      const std::vector<push_answer>&)>
       answered{};
   std::function<void(faulty_disk&)> before_cut{};
+  // Called for what the store reports when it is opened.
+  std::function<void(const jobs::store_notice&)> on_notice{};
 };
 
 struct power_cycle_result {
   verdict found;
   std::uint64_t faults = 0;  // operations of the disk that failed, other than for lack of power
   std::uint64_t syncs = 0;
-  std::uint64_t failed_openings = 0;  // in which the power went before the engine was up
+  std::uint64_t failed_openings = 0;     // in which the power went before the engine was up
+  std::uint64_t incomplete_commits = 0;  // found at the end of a log, and not taken for damage
+  std::string damage;  // empty, or what a store reported as damage, though it lost nothing
   std::string broken;  // empty, or what the engine did not survive: an opening that failed
 };
 

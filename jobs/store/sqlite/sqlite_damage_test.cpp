@@ -1,65 +1,19 @@
-// Bytes that changed on the disk are never served as good, and never go unnoticed.
+// Rows that changed on the disk are reported, are not served as good, and spoil no others.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/store/sqlite/detail/job_row.hpp"
-#include "jobs/store/sqlite/sqlite_store.hpp"
-#include "jobs/store/sqlite/store_check.hpp"
-#include "jobs/store/sqlite/testing/raw_database.hpp"
-#include "jobs/store/testing/store_words.hpp"
-#include "sluice/base/random.hpp"
-#include "sluice/base/testing/temporary_folder.hpp"
+#include "jobs/store/sqlite/testing/damaged_store.hpp"
 
 namespace sluice::jobs::testing::sqlite_damage_test {
 namespace {
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-
-class sqlite_damage_test : public ::testing::Test {
- protected:
-  result<std::unique_ptr<store>> try_open(const std::string& file) {
-    auto opened = open_sqlite({.path = file,
-                               .sync = sync_mode::off,
-                               .reserve_file_bytes = 0,
-                               .on_notice = [this](const store_notice& n) {
-                                 if (n.is_damage) notices.push_back(n.text);
-                                 if (!n.is_damage) remarks.push_back(n.text);
-                               }});
-    return opened;
-  }
-  std::unique_ptr<store> open() {
-    auto it = must(try_open(path));
-    must(it->load());
-    return it;
-  }
-  void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
-  bool has_notice(std::string_view part) const {
-    return std::ranges::any_of(
-        notices, [&](const std::string& n) { return n.find(part) != std::string::npos; });
-  }
-  std::vector<std::string> problems() { return must(check_store(path)).problems; }
-
-  sluice::testing::temporary_folder folder;
-  std::string path = folder.file("jobs.db");
-  std::vector<std::string> notices;
-  std::vector<std::string> remarks;
-};
+class sqlite_damage_test : public damaged_store {};
 
 TEST_F(sqlite_damage_test, ADamagedPayloadIsShownAsDeadAndNotHandedOut) {
   auto it = open();
@@ -217,7 +171,7 @@ TEST_F(sqlite_damage_test, ARowWithoutAChecksumIsDamagedUnlessTheFileWasUpgraded
   sql("UPDATE jobs SET checksum = NULL");
   EXPECT_TRUE(it->get(1).value()->is_damaged);
   it.reset();
-  sql("UPDATE meta SET value = 1 WHERE name = 'unverified_up_to'");
+  sql("UPDATE meta SET value = 1, checksum = NULL WHERE name = 'unverified_up_to'");
   it = open();
   EXPECT_EQ(must(it->get(1)), a_job(1));
   EXPECT_EQ(must(check_store(path)).unverified, 1U);
@@ -231,12 +185,15 @@ TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
   nightly.spec.name = "nightly";
   nightly.spec.schedule = "0 3 * * *";
   nightly.spec.job = a_job(1).spec;
+  job waiting = a_job(3);
+  waiting.spec.after = {{1, "", after_when::success}};
   {
     auto it = open();
     must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)),
                            of_cron(op::set_cron, nightly),
                            saving_lease(a_job(1), {.key = 5, .worker = "w", .until = start}),
-                           adding_batch(10), adding_logs(1, {{0, 1, start, "line"}}))));
+                           adding_batch(10), adding_logs(1, {{0, 1, start, "line"}}),
+                           adding(with_key(a_job(2), "u")), adding(waiting))));
   }
   const std::string sound = read_file(path);
   sql("UPDATE leases SET key = 6");
@@ -253,9 +210,15 @@ TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, error_code::corrupt);
   EXPECT_NE(refused.error().message.find("sluice check"), std::string::npos);
+  write_file(path, sound);
+  sql("UPDATE meta SET value = 7 WHERE name = 'ids_up_to'");
+  EXPECT_FALSE(must(try_open(path))->load());
   for (const auto& [change, part] :
        {std::pair("UPDATE batches SET name = 'x'", "batch 10 is damaged"),
-        std::pair("UPDATE logs SET text = 'x'", "a log line of job 1 is damaged")}) {
+        std::pair("UPDATE logs SET text = 'x'", "a log line of job 1 is damaged"),
+        std::pair("UPDATE unique_keys SET key = 'v'", "unique key v is damaged"),
+        std::pair("UPDATE edges SET condition = 1", "a dependency of job 3 is damaged"),
+        std::pair("UPDATE meta SET value = 7", "in the table meta, ids_up_to is damaged")}) {
     write_file(path, sound);
     sql(change);
     const auto found = problems();
@@ -265,191 +228,60 @@ TEST_F(sqlite_damage_test, DamagedSettingsLeasesAndEntriesAreNotUsed) {
   }
 }
 
-// ---- flipped bytes
-
-// All that a job was after each commit; the last is how it is.
-using versions = std::map<job_id, std::vector<job>>;
-
-// Something of everything, in many pages.
-versions fill(store& it) {
-  versions stored;
-  const auto keep = [&](job_id id) { stored[id].push_back(*must(it.get(id))); };
-  must(it.apply(a_batch(start, setting(1, "default"), setting(2, "mail"))));
-  for (job_id id = 1; id <= 150; ++id) {
-    job j = a_job(id, id % 5 == 0 ? "mail" : "default");
-    j.spec.args.data = "\"" + std::string(40 + id * 3, static_cast<char>('a' + id % 26)) + "\"";
-    if (id % 7 == 0) j.spec.key = "k" + std::to_string(id % 3);
-    if (id % 11 == 0) j.spec.metadata = R"({"trace":")" + std::to_string(id) + "\"}";
-    if (id % 13 == 0) j = with_key(j, "unique" + std::to_string(id));
-    batch b = a_batch(start, adding(j));
-    b.ids_up_to = id;
-    must(it.apply(b));
-    keep(id);
-    const job now = stored[id].back();
-    if (id % 10 == 3 && now.state == job_state::ready) {
-      must(it.apply(a_batch(start, moving(now, job_state::retrying,
-                                          {.due_at = start + milliseconds(id),
-                                           .attempts = 1,
-                                           .error = attempt_error{1, start, "t", "m", ""}}))));
-      keep(id);
-    }
-  }
-  return stored;
+TEST_F(sqlite_damage_test, ADamagedBatchIsNotShownAndNotWritten) {
+  auto it = open();
+  job j = a_job(11);
+  j.spec.batch = 10;
+  must(it->apply(a_batch(start, setting(1, "default"), adding_batch(10), adding(j),
+                         adding_batch(20), adding_logs(11, {{0, 1, start, "line"}}))));
+  sql("UPDATE batches SET total = 5 WHERE id = 10");
+  auto reader = it->reader();
+  const auto refused = reader->get_batch(10);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::corrupt);
+  EXPECT_EQ(refused.error().job, 10U) << "it is about this batch alone";
+  const auto page = must(reader->list_batches(0, 1));
+  EXPECT_TRUE(page.batches.empty());
+  EXPECT_EQ(must(reader->list_batches(page.cursor.value_or(0), 1)).batches.at(0).id, 20U);
+  EXPECT_EQ(notices.size(), 1U);
+  must(it->apply(a_batch(start, dropping(j, job_state::done))));
+  must(it->apply(a_batch(start, closing_batch(10), dropping_batch(10))));
+  EXPECT_FALSE(it->get_batch(10)) << "it is kept as it is";
+  EXPECT_NE(problems().at(0).find("batch 10 is damaged"), std::string::npos);
 }
 
-struct seen {
-  bool differs = false;  // something is not as it was stored last
-  bool is_loud = false;  // an error, a notice, or a job that is shown as damaged
-};
-
-// Compares all that a store gives with the stored jobs.
-void compare(store& it, const versions& stored, seen& how) {
-  const auto failed = [&](const error&) { how.differs = how.is_loud = true; };
-  // Commits at the end of a damaged log are lost, and reported when it is opened.
-  const auto expect_stored = [&](const job& j, const char* where) {
-    const auto at = stored.find(j.id);
-    ASSERT_NE(at, stored.end()) << "job " << j.id << " never was";
-    EXPECT_TRUE(std::ranges::find(at->second, j) != at->second.end())
-        << where << ": " << ::testing::PrintToString(j);
-    if (j != at->second.back()) how.differs = true;
-  };
-  const auto loaded = it.load();
-  if (!loaded) return failed(loaded.error());
-  std::map<job_id, int> ready;
-  for (const queue_number queue : {1U, 2U}) {
-    const auto page = it.ready_after(queue, {}, {});
-    if (!page) {
-      failed(page.error());
-      continue;
-    }
-    for (const job_ptr& j : *page) {
-      expect_stored(*j, "handed out");
-      ++ready[j->id];
-    }
-  }
-  const auto due = it.due(start + milliseconds(1'000'000), 1000);
-  if (!due) failed(due.error());
-  if (due) {
-    for (const job_ptr& j : due->jobs) expect_stored(*j, "due");
-  }
-  for (const auto& [id, was] : stored) {
-    const auto found = it.get(id);
-    if (!found) {
-      failed(found.error());
-    } else if (!*found) {
-      how.differs = true;
-    } else if ((*found)->is_damaged) {
-      how.differs = how.is_loud = true;
-    } else {
-      expect_stored(**found, "shown as sound");
-    }
-    if (was.back().state == job_state::ready && ready[id] != 1) how.differs = true;
-  }
+TEST_F(sqlite_damage_test, ADamagedLogLineIsMarkedAsDamaged) {
+  auto it = open();
+  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)),
+                         adding_logs(1, {{0, 1, start, "first"}, {0, 1, start, "second"}}))));
+  sql("UPDATE logs SET text = 'else' WHERE number = 1");
+  const auto lines = must(it->reader()->logs(1, 0, 10)).lines;
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].text, "(this line is damaged in the store)");
+  EXPECT_EQ(lines[1].text, "second");
+  EXPECT_TRUE(has_notice("a log line of job 1 is damaged"));
 }
 
-class flipped_bytes_test : public sqlite_damage_test {
- protected:
-  void flip_one(const std::string& file, std::uint64_t seed) {
-    sluice::random random(seed);
-    std::string bytes = read_file(file);
-    const std::size_t at = random.below(static_cast<std::uint32_t>(bytes.size()));
-    const auto by = static_cast<unsigned char>(1 + random.below(255));
-    bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ by);
-    write_file(file, bytes);
-    where = "SLUICE_SEED=" + std::to_string(seed) + ": byte " + std::to_string(at) + " of " + file;
-  }
-
-  std::string where;
-};
-
-TEST_F(flipped_bytes_test, InTheFileAreNeverServedAsGoodAndNeverSilent) {
-  const versions stored = fill(*open());
-  const std::string sound = read_file(path);
-  int damaged = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    write_file(path, sound);
-    flip_one(path, seed);
-    SCOPED_TRACE(where);
-    const auto report = check_store(path);
-    const bool is_found = !report || !report->is_sound();
-    notices.clear();
-    seen how;
-    {
-      auto opened = try_open(path);
-      if (!opened) how = {true, true};
-      if (opened) compare(**opened, stored, how);
-    }
-    EXPECT_TRUE(!how.differs || is_found) << "check says nothing";
-    damaged += is_found ? 1 : 0;
-  }
-  EXPECT_GE(damaged, 20) << "flipped bytes that mean something";
+TEST_F(sqlite_damage_test, ADamagedUniqueKeyIsReportedAndFree) {
+  auto it = open();
+  must(it->apply(a_batch(start, setting(1, "default"), adding(with_key(a_job(1), "u")))));
+  sql("UPDATE unique_keys SET job = 77");
+  EXPECT_TRUE(must(it->apply(a_batch(start, adding(with_key(a_job(2), "u"))))).conflicts.empty());
+  EXPECT_TRUE(has_notice("unique key 'u' is damaged"));
+  const auto again = must(it->apply(a_batch(start, adding(with_key(a_job(3), "u"))))).conflicts;
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].holder, 2U);
 }
 
-TEST_F(flipped_bytes_test, InTheLogAreNeverServedAsGoodAndNeverSilent) {
-  versions stored;
-  std::string file;
-  std::string log;
-  {
-    auto it = open();
-    stored = fill(*it);
-    file = read_file(path);
-    log = read_file(path + "-wal");  // as a killed process leaves it
-  }
-  ASSERT_GT(log.size(), 100'000U);
-  path = folder.file("after.db");
-  int lost = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    write_file(path, file);
-    write_file(path + "-wal", log);
-    std::filesystem::remove(path + "-shm");
-    flip_one(path + "-wal", seed);
-    SCOPED_TRACE(where);
-    notices.clear();
-    remarks.clear();
-    seen how;
-    {
-      auto opened = try_open(path);
-      if (!opened) how = {true, true};
-      if (opened) compare(**opened, stored, how);
-    }
-    EXPECT_TRUE(!how.differs || how.is_loud || !notices.empty() || !remarks.empty());
-    lost += how.differs ? 1 : 0;
-  }
-  EXPECT_GE(lost, 20);
-}
-
-TEST_F(flipped_bytes_test, ALogThatIsSoundIsNotReported) {
-  versions stored;
-  {
-    auto it = open();
-    stored = fill(*it);
-    std::filesystem::copy_file(path, folder.file("after.db"));
-    std::filesystem::copy_file(path + "-wal", folder.file("after.db-wal"));
-  }
-  path = folder.file("after.db");
-  seen how;
-  auto it = must(try_open(path));
-  compare(*it, stored, how);
-  EXPECT_FALSE(how.differs);
-  EXPECT_TRUE(notices.empty());
-  EXPECT_TRUE(remarks.empty());
-}
-
-TEST_F(flipped_bytes_test, FramesBehindADamagedOneAreCountedAndTheLogIsKept) {
-  std::string log;
-  {
-    auto it = open();
-    fill(*it);
-    std::filesystem::copy_file(path, folder.file("after.db"));
-    log = read_file(path + "-wal");
-  }
-  path = folder.file("after.db");
-  log[32 + 24 + 100] ^= 1;  // in the page of the first frame
-  write_file(path + "-wal", log);
-  EXPECT_NE(must(check_store(path)).problems.at(0).find("frame 1 is damaged"), std::string::npos);
-  auto opened = try_open(path);
-  EXPECT_TRUE(has_notice("frame 1 is damaged, and behind it are"));
-  EXPECT_EQ(read_file(path + "-wal.damaged"), log);
+TEST_F(sqlite_damage_test, ADamagedDependencyReleasesNoJob) {
+  auto it = open();
+  job waiting = a_job(2);
+  waiting.spec.after = {{1, "", after_when::failure}};
+  must(it->apply(a_batch(start, setting(1, "default"), adding(a_job(1)), adding(waiting))));
+  sql("UPDATE edges SET condition = 0");
+  EXPECT_TRUE(must(it->apply(a_batch(start, dropping(a_job(1), job_state::done)))).effects.empty());
+  EXPECT_TRUE(has_notice("a dependency on 1 is damaged"));
+  EXPECT_EQ(must(it->get(2))->state, job_state::held);
 }
 
 }  // namespace

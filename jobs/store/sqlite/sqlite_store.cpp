@@ -74,13 +74,17 @@ class sqlite_store final : public store {
         log_(db_, options_.sync == sync_mode::full ? synced_by::batches : synced_by::flushes),
         damage_(std::make_shared<detail::damage_report>(options_.path, options_.on_notice)),
         write_(options_.key_lines_in_memory, damage_),
-        find_(damage_) {}
+        find_(damage_),
+        batches_(damage_) {}
   ~sqlite_store() override {
     if (!watch_.lost()) keep_log_if_space_is_short();
   }
 
   // Between construction and everything else: tables, modes, statements.
   void_result begin();
+  // Copies the log into the file and truncates it, so that reported damage is not found again after
+  // a crash.
+  void drop_log() { copy_failed_ = !log_.copy(SQLITE_CHECKPOINT_TRUNCATE).has_value(); }
 
   result<contents> load() override;
   result<applied> apply(const batch& b) override;
@@ -128,7 +132,7 @@ class sqlite_store final : public store {
   std::uint64_t bytes_to_come();
   void_result find_due_jobs(unix_time now, std::size_t limit, due_page& page);
   void_result find_due_batches(unix_time now, std::size_t limit, due_page& page);
-  void_result check_queues();
+  void_result check_settings();
   void_result load_leases(std::vector<saved_lease>& into);
   void_result find_leased(job_id id, saved_lease& saved);
 
@@ -197,7 +201,9 @@ bool sqlite_store::prepare() {
          due_.prepare(db_, select + "jobs_due WHERE due_at IS NOT NULL ORDER BY due_at, id") &&
          due_batches_.prepare(db_,
                               "SELECT id, due_at FROM batches INDEXED BY batches_due "
-                              "WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?1") &&
+                              "WHERE due_at IS NOT NULL AND NOT " +
+                                  detail::is_damaged(detail::batch_columns) +
+                                  " ORDER BY due_at, id LIMIT ?1") &&
          last_rank_.prepare(db_,
                             "SELECT rank FROM jobs INDEXED BY jobs_ready WHERE queue = ?1 AND "
                             "state = 2 AND rank < ?2 ORDER BY rank DESC LIMIT 1") &&
@@ -236,6 +242,7 @@ result<applied> sqlite_store::apply_once(const batch& b) {
   constexpr std::string_view doing = "storing a batch";
   is_short_of_space_ = false;
   if (!is_rolled_back_ || db_.in_transaction()) roll_back();
+  if (!is_rolled_back_) return db_.failure("undoing a batch");
   if (!begin_.run()) {
     error why = db_.failure(doing);
     is_short_of_space_ = why.code == error_code::disk_full;
@@ -272,7 +279,7 @@ bool sqlite_store::write_mark() {
 void sqlite_store::roll_back() noexcept {
   write_.undone();
   // SQLite may have done it itself. Should it fail, the next batch begins with another try.
-  is_rolled_back_ = !db_.in_transaction() || db_.exec("ROLLBACK");
+  is_rolled_back_ = db_.end_transaction();
 }
 
 // Space for a batch that takes none in the end: the reserve, and the log from its beginning again.
@@ -392,7 +399,6 @@ result<std::vector<job_ptr>> sqlite_store::victims(queue_number queue, victim wh
       const auto id = static_cast<job_id>(of_rank.number(0));
       if (skip(id)) continue;
       auto next = find_.get(id);
-      if (!next && detail::is_about_one_row(next.error())) continue;
       if (!next) return std::move(next.error());
       if (!*next || (*next)->is_damaged) continue;
       bytes += weight_of((*next)->spec);
@@ -416,13 +422,13 @@ std::vector<job> sqlite_store::take_damaged() {
 
 result<store::contents> sqlite_store::load() {
   contents all;
+  if (auto sound = check_settings(); !sound) return std::move(sound.error());
   const auto ids = db_.number("SELECT value FROM meta WHERE name = 'ids_up_to'");
   if (!ids) return ids.error();
   all.ids_up_to = unsigned_of(*ids);
   if (auto loaded = detail::load_queues(db_, all.queues); !loaded) {
     return std::move(loaded.error());
   }
-  if (auto sound = check_queues(); !sound) return std::move(sound.error());
   std::vector<std::string> damaged;
   if (auto loaded = detail::load_crons(db_, all.crons, damaged); !loaded) {
     return std::move(loaded.error());
@@ -434,19 +440,23 @@ result<store::contents> sqlite_store::load() {
   return all;
 }
 
-// Everything is in a queue: with wrong settings, or a wrong number, nothing is served.
-void_result sqlite_store::check_queues() {
+// Every job is in a queue, and ids come from `meta`: if their rows are wrong, nothing is served.
+void_result sqlite_store::check_settings() {
   statement damaged;
-  const std::string sql = "SELECT name FROM queues WHERE " +
-                          detail::is_damaged(detail::queue_column_list()) + " LIMIT 1";
+  const std::string sql =
+      "SELECT 'the row of queue ' || name FROM queues WHERE " +
+      detail::is_damaged(detail::queue_column_list()) +
+      " UNION ALL SELECT 'the row ' || name || ' of the table meta' FROM meta WHERE "
+      "name <> 'marks' AND " +
+      detail::is_damaged(detail::meta_columns) + " LIMIT 1";
   constexpr std::string_view doing = "reading its queues";
   if (!damaged.prepare(db_, sql)) return db_.failure(doing);
   const int rc = damaged.step();
   if (rc == SQLITE_DONE) return done{};
   if (rc != SQLITE_ROW) return db_.failure(doing);
   return error{error_code::corrupt,
-               options_.path + ": the settings of queue '" + damaged.string(0) +
-                   "' do not match their checksum: " + std::string(detail::corrupt_advice)};
+               options_.path + ": " + damaged.string(0) +
+                   " does not match its checksum: " + std::string(detail::corrupt_advice)};
 }
 
 void_result sqlite_store::load_leases(std::vector<saved_lease>& into) {
@@ -486,12 +496,12 @@ void_result sqlite_store::find_leased(job_id id, saved_lease& saved) {
   if (saved.lease.is_cancelled) {
     auto name = find_.names().name_of(saved.queue);
     if (!name) return std::move(name.error());
-    saved.it = cancelled_job(id, std::string(*name), saved.lease);
+    if (!name->empty()) saved.it = cancelled_job(id, std::string(*name), saved.lease);
     return done{};
   }
   auto found = find_.get(id);
-  if (!found && !detail::is_about_one_row(found.error())) return std::move(found.error());
-  if (found && *found && (*found)->state == job_state::ready) {
+  if (!found) return std::move(found.error());
+  if (*found && (*found)->state == job_state::ready) {
     saved.it = std::make_shared<const job>(std::move(**found));
   }
   return done{};
@@ -548,19 +558,28 @@ std::unique_ptr<store_reader> sqlite_store::reader() {
 
 // ---- opening
 
-// SQLite is about to drop the frames behind it: a copy is kept.
-void report_log_damage(const sqlite_options& o) {
-  const std::string log = o.path + "-wal";
-  const auto damage = detail::find_log_damage(log);
-  if (!damage || !o.on_notice) return;
+// Copies a log beside it and returns a sentence without its period about the outcome.
+std::string keep_log(const std::string& log) {
   std::error_code failed;
-  const std::string copy = log + ".damaged";
-  std::filesystem::copy_file(log, copy, std::filesystem::copy_options::overwrite_existing, failed);
-  o.on_notice(
-      {damage->is_certain(),
-       log + ": " + damage->describe() + "; " +
-           (failed ? "it could not be copied: " + failed.message() : "a copy is kept as " + copy) +
-           "; run 'sluice check', and see docs/reference/store.md#damage"});
+  const std::string copy = detail::unused_name(log + ".damaged");
+  std::filesystem::copy_file(log, copy, failed);
+  return failed ? "it could not be copied: " + failed.message() : "a copy is kept as " + copy;
+}
+
+// Must precede the opening, which drops the frames behind a damaged one. Returns false if the log
+// is sound.
+bool report_log_damage(const sqlite_options& o) {
+  const std::string log = o.path + "-wal";
+  const auto damage = detail::find_log_damage(log, o.vfs);
+  if (!damage) return false;
+  std::string text = log + ": " + damage->describe();
+  if (damage->is_certain() && o.sync != sync_mode::full) {
+    text += ". In sync mode " + std::string(to_string(o.sync)) + " a power cut may do that";
+  }
+  if (o.vfs.empty()) text += "; " + keep_log(log);
+  text += "; run 'sluice check', and see docs/reference/store.md#damage";
+  if (o.on_notice) o.on_notice({damage->is_certain() && o.sync == sync_mode::full, text});
+  return true;
 }
 
 result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_beside) {
@@ -575,8 +594,8 @@ result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_bes
   }
   if (o.vfs.empty()) {
     if (auto whole = detail::check_length(o.path); !whole) return std::move(whole.error());
-    report_log_damage(o);
   }
+  const bool is_log_damaged = report_log_damage(o);
   auto on = connection::open(o.path, {.read_only = false,
                                       .vfs = o.vfs,
                                       .cache_bytes = o.cache_bytes,
@@ -584,6 +603,7 @@ result<std::unique_ptr<store>> open_once(const sqlite_options& o, bool files_bes
   if (!on) return std::move(on.error());
   auto made = std::make_unique<sqlite_store>(o, std::move(*on), std::move(lock), reserve);
   if (auto begun = made->begin(); !begun) return std::move(begun.error());
+  if (is_log_damaged) made->drop_log();
   return std::unique_ptr<store>(std::move(made));
 }
 

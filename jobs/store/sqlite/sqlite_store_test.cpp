@@ -81,7 +81,7 @@ class sqlite_store_test : public ::testing::Test {
 
 // Rows as an upgraded file has them.
 const std::string unverified =
-    "UPDATE meta SET value = 1000 WHERE name = 'unverified_up_to'; "
+    "UPDATE meta SET value = 1000, checksum = NULL WHERE name = 'unverified_up_to'; "
     "UPDATE jobs SET checksum = NULL; ";
 
 bool says(const error& e, std::string_view part) {
@@ -108,16 +108,16 @@ TEST_F(sqlite_store_test, TheTablesAreTheDocumentedOnes) {
             "held rate rate_burst concurrency weight key_concurrency key_rate key_burst "
             "deliver_url deliver_concurrency deliver_timeout checksum");
   EXPECT_EQ(columns("lines"), "line active waiting");
-  EXPECT_EQ(columns("edges"), "on_id job condition");
+  EXPECT_EQ(columns("edges"), "on_id job condition checksum");
   EXPECT_EQ(columns("batches"),
             "id name open total pending failed created_at ended_at due_at keep_done keep_failed "
             "checksum");
   EXPECT_EQ(columns("logs"), "job number attempt at text checksum");
-  EXPECT_EQ(columns("unique_keys"), "queue key job expires_at");
+  EXPECT_EQ(columns("unique_keys"), "queue key job expires_at checksum");
   EXPECT_EQ(columns("leases"),
             "job queue key worker until began lasts progress progress_text cancelled job_key "
             "checksum");
-  EXPECT_EQ(columns("meta"), "name value");
+  EXPECT_EQ(columns("meta"), "name value checksum");
   EXPECT_EQ(file.text("SELECT group_concat(name, ' ') FROM (SELECT name FROM sqlite_schema WHERE "
                       "type = 'index' AND sql IS NOT NULL ORDER BY name)"),
             "batches_due edges_job jobs_batch jobs_by_state jobs_due jobs_line jobs_placed "
@@ -166,28 +166,19 @@ TEST_F(sqlite_store_test, ErrorsThatAreNotJsonDoNotHideTheJob) {
   EXPECT_EQ(found->spec, a_job(1).spec);
 }
 
-TEST_F(sqlite_store_test, AStateThatIsNoneIsCalledCorrupt) {
+// Also in a row that has no checksum.
+TEST_F(sqlite_store_test, AJobInAnUnknownStateOrQueueIsDamaged) {
   open_with_a_job();
-  for (const int state : {3, 8, 99, -7}) {
-    const std::string to = std::to_string(state);
-    ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET state = " + to),
-              SQLITE_OK);
+  for (const std::string wrong :
+       {"state = 3", "state = 8", "state = 99", "state = -7", "queue = 9"}) {
+    ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET " + wrong), SQLITE_OK);
     auto it = open();
-    const auto found = it->get(1);
-    ASSERT_FALSE(found);
-    EXPECT_EQ(found.error().code, error_code::corrupt);
-    EXPECT_TRUE(says(found.error(), "job 1 has state " + to)) << found.error().message;
+    const auto found = must(it->get(1));
+    ASSERT_TRUE(found) << wrong;
+    EXPECT_TRUE(found->is_damaged) << wrong;
+    EXPECT_EQ(found->state, job_state::dead) << wrong;
+    EXPECT_TRUE(must(it->ready_after(1, {}, {})).empty()) << wrong;
   }
-}
-
-TEST_F(sqlite_store_test, AQueueThatIsNoneIsCalledCorrupt) {
-  open_with_a_job();
-  ASSERT_EQ(raw_database(options.path).run(unverified + "UPDATE jobs SET queue = 9"), SQLITE_OK);
-  const auto found = open()->get(1);
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, error_code::corrupt);
-  EXPECT_EQ(found.error().job, 1U);
-  EXPECT_TRUE(says(found.error(), "queue number 9")) << found.error().message;
 }
 
 TEST_F(sqlite_store_test, ACleanCloseLeavesOneFileWithEverythingInIt) {

@@ -208,7 +208,10 @@ void_result checker::check_checksums() {
         check("batch", "id", "batches", is_damaged(detail::batch_columns)),
         check("a log line of job", "job", "logs", is_damaged(detail::log_columns)),
         check("the saved lease of job", "job", "leases", is_damaged(detail::lease_columns)),
-        check("cron entry", "name", "crons", detail::damaged_cron())}) {
+        check("cron entry", "name", "crons", detail::damaged_cron()),
+        check("unique key", "key", "unique_keys", is_damaged(detail::key_columns)),
+        check("a dependency of job", "job", "edges", is_damaged(detail::edge_columns)),
+        check("in the table meta,", "name", "meta", is_damaged(detail::meta_columns))}) {
     if (!checked) return checked;
   }
   return done{};

@@ -6,14 +6,14 @@
 // Guarantees: reads only, also while a server uses the file: it sees the file as it is at one
 // moment. An error means that it could not look (no such file, not a store, an older format); what
 // is wrong with a store is in the report. `on_progress` is called on the calling thread.
-// Every row that has a checksum is compared with it.
-// What is held against each other: the pages of the file (PRAGMA integrity_check); the counts of
-// every queue and its jobs; states, queues and numbers of jobs; the line of every key and its jobs;
-// what every held job waits for, and that this can still happen; the counts of every batch and its
-// jobs (`failed` and `total` may be more than the jobs show: those that were deleted count too);
-// unique keys and logs, and their jobs.
-// Cost: reads all of the file, about a minute for ten million jobs; memory for the keys that
-// somebody waits for. While it looks, the server's log cannot be shortened: it grows.
+// Every row that has a checksum is compared with it. The table `lines` and the counts of queues
+// have none: they are compared with the jobs. What is held against each other: the pages of the
+// file (PRAGMA integrity_check); the counts of every queue and its jobs; states, queues and numbers
+// of jobs; the line of every key and its jobs; what every held job waits for, and that this can
+// still happen; the counts of every batch and its jobs (`failed` and `total` may be more than the
+// jobs show: those that were deleted count too); unique keys and logs, and their jobs. Cost: reads
+// all of the file, about a minute for ten million jobs; memory for the keys that somebody waits
+// for. While it looks, the server's log cannot be shortened: it grows.
 //
 //     auto report = check_store("jobs.db", [](const check_progress& p) { draw(p.done, p.total); });
 //     for (const std::string& problem : report->problems) std::puts(problem.c_str());

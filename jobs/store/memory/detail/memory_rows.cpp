@@ -33,10 +33,15 @@ bool memory_state::move_up(line_number line) {
   return true;
 }
 
-bool memory_state::first_in_line(line_number line, job_id& first) {
+bool memory_state::first_in_line(line_number line, placed_job& first) {
   const auto at = in_line_.lower_bound({line, 0, 0});
-  first = at != in_line_.end() && std::get<0>(*at) == line ? std::get<2>(*at) : 0;
-  return true;
+  const bool is_empty = at == in_line_.end() || std::get<0>(*at) != line;
+  return read_job(is_empty ? 0 : std::get<2>(*at), first);
+}
+
+bool memory_state::correct_line(line_number, line_counts) {
+  check(false, memory_store_object, "counts that fit the jobs");
+  return false;
 }
 
 std::uint32_t memory_state::slots_of(queue_number queue) {
@@ -100,7 +105,7 @@ bool memory_state::forget(const placed_job& gone) {
   return true;
 }
 
-bool memory_state::read_batch(job_id id, std::optional<batch_info>& found) {
+bool memory_state::read_batch(job_id id, std::optional<batch_info>& found, bool&) {
   found = get_batch(id);
   return true;
 }

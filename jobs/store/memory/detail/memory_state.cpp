@@ -234,6 +234,8 @@ bool memory_state::apply_one(std::size_t cause, const change& c) {
       return move(cause, c);
     case change::op::drop:
       return drop(cause, c);
+    case change::op::drop_damaged:
+      break;  // no row is damaged here
     case change::op::free_key:
       check(c.it != nullptr, memory_store_object, "the job whose key is to be freed");
       free_key(c.queue, *c.it);

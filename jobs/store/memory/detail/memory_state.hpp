@@ -80,7 +80,8 @@ class memory_state final : private gate_rows {
   bool enter_line(line_number line, std::uint32_t slots, bool& is_active) override;
   bool leave_line(line_number line, bool was_active, line_counts& left) override;
   bool move_up(line_number line) override;
-  bool first_in_line(line_number line, job_id& first) override;
+  bool first_in_line(line_number line, placed_job& first) override;
+  bool correct_line(line_number line, line_counts now) override;
   std::uint32_t slots_of(queue_number queue) override;
   bool may_be_waited_for(job_id on) override;
   bool edges_on(job_id on, std::vector<edge>& all) override;
@@ -90,7 +91,7 @@ class memory_state final : private gate_rows {
   bool read_job(job_id id, placed_job& found) override;
   bool place(const placed_job& changed, job_state from) override;
   bool forget(const placed_job& gone) override;
-  bool read_batch(job_id id, std::optional<batch_info>& found) override;
+  bool read_batch(job_id id, std::optional<batch_info>& found, bool& is_damaged) override;
   bool write_batch(const batch_info& b) override;
   bool forget_batch(job_id id) override;
 

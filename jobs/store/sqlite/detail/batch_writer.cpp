@@ -32,12 +32,23 @@ constexpr std::array<changed_column, 12> moved_columns = {
      {"progress_text", "coalesce(?14, progress_text)"},
      {"history", "sluice_add_attempt(history, ?15)"}}};
 
+// Of the columns key_columns.
+std::int64_t checksum_of_key(queue_number queue, std::string_view key, job_id holder, bool expires,
+                             unix_time when) {
+  row_checksum sum;
+  sum.number(0, queue);
+  sum.text(1, key);
+  sum.number(2, signed_of(holder));
+  if (expires) sum.number(3, when.ms);
+  return sum.value();
+}
+
 }  // namespace
 
 bool batch_writer::prepare(connection& on) {
   on_ = &on;
-  return define_row_functions(on) && tables_.prepare(on) && lone_.prepare(on) &&
-         gated_.prepare(on) && settings_.prepare(on) &&
+  return tables_.prepare(on) && lone_.prepare(on) && gated_.prepare(on) && settings_.prepare(on) &&
+         damaged_.prepare(on) &&
          add_.prepare(on, "INSERT INTO jobs (" + column_list() + ") VALUES (" +
                               parameter_list(job_columns.size()) + ")") &&
          move_.prepare(on, "UPDATE jobs SET " + update_list(moved_columns) +
@@ -45,8 +56,9 @@ bool batch_writer::prepare(connection& on) {
          drop_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND queue = ?2 AND state = ?3") &&
          read_errors_.prepare(on, "SELECT errors FROM jobs WHERE id = ?1") &&
          find_key_.prepare(
-             on, "SELECT job, expires_at FROM unique_keys WHERE queue = ?1 AND key = ?2") &&
-         take_key_.prepare(on, "INSERT OR REPLACE INTO unique_keys VALUES (?1, ?2, ?3, ?4)") &&
+             on,
+             "SELECT job, expires_at, checksum FROM unique_keys WHERE queue = ?1 AND key = ?2") &&
+         take_key_.prepare(on, "INSERT OR REPLACE INTO unique_keys VALUES (?1, ?2, ?3, ?4, ?5)") &&
          free_key_.prepare(on,
                            "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3") &&
          expired_keys_.prepare(on,
@@ -67,10 +79,12 @@ bool batch_writer::prepare(connection& on) {
                                      ")") &&
          drop_leases_.prepare(on, "DELETE FROM leases") &&
          mark_.prepare(on,
-                       "INSERT INTO meta VALUES ('marks', 1) "
-                       "ON CONFLICT (name) DO UPDATE SET value = value + 1") &&
+                       "INSERT INTO meta VALUES ('marks', 1, sluice_checksum('marks', 1)) "
+                       "ON CONFLICT (name) DO UPDATE SET value = value + 1, "
+                       "checksum = sluice_checksum('marks', value + 1)") &&
          ids_up_to_.prepare(on,
-                            "UPDATE meta SET value = ?1 WHERE name = 'ids_up_to' AND value < ?1");
+                            "UPDATE meta SET value = ?1, checksum = sluice_checksum(name, ?1) "
+                            "WHERE name = 'ids_up_to' AND value < ?1");
 }
 
 bool batch_writer::write(const batch& b, applied& did) {
@@ -78,6 +92,7 @@ bool batch_writer::write(const batch& b, applied& did) {
   lone_.clear();
   gated_.clear();
   gates_.begin(b.now);
+  has_dropped_damaged_ = must_recount_ = false;
   if (!forget_expired_keys(b)) return false;
   for (std::size_t i = 0; i < b.changes.size();) {
     i = write_next(b, i, did.conflicts);
@@ -88,7 +103,15 @@ bool batch_writer::write(const batch& b, applied& did) {
   if (b.changes.empty() && !mark()) return false;
   if (b.ids_up_to != 0 && !ids_up_to_.number(1, signed_of(b.ids_up_to)).run()) return false;
   did.effects = gates_.take_effects();
-  return write_counts();
+  if (!write_counts() || (must_recount_ && !damaged_.count_jobs())) return false;
+  if (!has_dropped_damaged_) return true;
+  std::vector<store::saved_queue> queues;
+  if (auto loaded = load_queues(*on_, queues); !loaded) {
+    own_error_ = std::move(loaded.error());
+    return false;
+  }
+  for (const auto& q : queues) did.counts.emplace_back(q.number, q.counts);
+  return true;
 }
 
 std::size_t batch_writer::write_next(const batch& b, std::size_t at,
@@ -163,6 +186,8 @@ bool batch_writer::write_one(std::size_t cause, const change& c) {
       return move(cause, c);
     case change::op::drop:
       return drop(cause, c);
+    case change::op::drop_damaged:
+      return drop_damaged(cause, c.id);
     case change::op::free_key:
       return free_key(c);
     case change::op::set_queue:
@@ -214,8 +239,17 @@ std::optional<job_id> batch_writer::find_holder(const change& c, unix_time now) 
   const int rc = find_key_.number(1, c.queue).text(2, c.it->spec.unique.key).step();
   if (rc == SQLITE_DONE) return 0;
   if (rc != SQLITE_ROW) return std::nullopt;
-  const bool has_expired = !find_key_.is_null(1) && find_key_.number(1) <= now.ms;
-  return has_expired ? 0 : static_cast<job_id>(find_key_.number(0));
+  const auto holder = unsigned_of(find_key_.number(0));
+  const bool expires = !find_key_.is_null(1);
+  const unix_time when{find_key_.number(1)};
+  if (!find_key_.is_null(2) &&
+      find_key_.number(2) !=
+          checksum_of_key(c.queue, c.it->spec.unique.key, holder, expires, when)) {
+    // Whether and until when the key is held is not known. The add takes it.
+    damage_->notify(true, "unique key '" + c.it->spec.unique.key + "' is damaged: it is free");
+    return 0;
+  }
+  return expires && when <= now ? 0 : holder;
 }
 
 bool batch_writer::take_key(const change& c) {
@@ -228,6 +262,7 @@ bool batch_writer::take_key(const change& c) {
       .text(2, unique.key)
       .number(3, signed_of(c.it->id))
       .number_or_null(4, when.ms, !expires)
+      .number(5, checksum_of_key(c.queue, unique.key, c.it->id, expires, when))
       .run();
 }
 
@@ -343,6 +378,30 @@ bool batch_writer::drop(std::size_t cause, const change& c) {
     if (!gates_.ended(cause, c.id, c.queue, was, as)) return false;
   }
   return gates_.gone(cause, c.id);
+}
+
+bool batch_writer::drop_damaged(std::size_t cause, job_id id) {
+  std::optional<job_state> state;
+  placed_job found;
+  if (!tables_.state_of(id, state)) return false;
+  if (!state) return missing("dropped", id);
+  if (!tables_.read_job(id, found)) return false;
+  has_dropped_damaged_ = true;
+  if (found.it == nullptr) {
+    must_recount_ = true;
+    gates::remains left;
+    return damaged_.forget(id, tables_, left) && gates_.damaged_gone(cause, id, left);
+  }
+  // Its control columns are sound.
+  change c;
+  c.what = change::op::drop;
+  c.queue = found.queue;
+  c.id = id;
+  c.from = from_ = found.it->state;
+  c.to = has_ended(c.from) ? c.from : job_state::dead;
+  c.weight = weight_of(found.it->spec);
+  c.it = std::move(found.it);
+  return drop(cause, c);
 }
 
 bool batch_writer::free_key(const change& c) {

@@ -18,6 +18,7 @@
 #include "jobs/store/count_deltas.hpp"
 #include "jobs/store/gates.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
+#include "jobs/store/sqlite/detail/damaged_rows.hpp"
 #include "jobs/store/sqlite/detail/gate_tables.hpp"
 #include "jobs/store/sqlite/detail/gated_rows.hpp"
 #include "jobs/store/sqlite/detail/lone_rows.hpp"
@@ -35,7 +36,7 @@ class batch_writer {
  public:
   // `lines_max`: as of gate_tables.
   batch_writer(std::size_t lines_max, std::shared_ptr<damage_report> damage)
-      : tables_(deltas_, lines_max, std::move(damage)) {}
+      : damage_(damage), tables_(deltas_, lines_max, std::move(damage)) {}
 
   [[nodiscard]] bool prepare(connection& on);
 
@@ -63,6 +64,7 @@ class batch_writer {
   bool write_move(const change& c, job_state to, unix_time due_at, bool has_place);
   bool add_error(const change& c, std::string& errors);
   bool drop(std::size_t cause, const change& c);
+  bool drop_damaged(std::size_t cause, job_id id);
   bool free_key(const change& c);
   bool save_lease(const change& c);
   bool find_from(const change& c, bool& is_there);
@@ -73,6 +75,7 @@ class batch_writer {
   bool write_counts();
   bool missing(const char* what, job_id id);
 
+  const std::shared_ptr<damage_report> damage_;
   connection* on_ = nullptr;
   count_deltas deltas_;
   gate_tables tables_;
@@ -80,11 +83,14 @@ class batch_writer {
   lone_rows lone_;
   gated_rows gated_{gates_, deltas_};
   settings_rows settings_;
+  damaged_rows damaged_;
   statement add_, move_, drop_, read_errors_;
   statement find_key_, take_key_, free_key_, expired_keys_, drop_key_, next_expired_;
   statement count_, save_lease_, drop_leases_, ids_up_to_, mark_;
   job stored_;  // where what find_stored gives differs from what the change has
   job_state from_ = job_state::ready;  // of the change that is being written
+  bool has_dropped_damaged_ = false;   // in this batch
+  bool must_recount_ = false;          // the counts of queues, from the rows of the jobs
   std::optional<error> own_error_;
   // When the first key expires, if any does; long ago: not known, look.
   std::optional<unix_time> next_expiry_ = unix_time{};

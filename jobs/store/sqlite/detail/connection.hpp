@@ -46,6 +46,10 @@ class connection {
   error failure(std::string_view doing) const;
   int extended_code() const noexcept { return sqlite3_extended_errcode(db_.get()); }
   bool in_transaction() const noexcept { return sqlite3_get_autocommit(db_.get()) == 0; }
+  // Rolls back a transaction that a failure has left open. Must precede a BEGIN, which would
+  // otherwise fail with SQLITE_ERROR, and that means a damaged file. Returns false if it is still
+  // open.
+  [[nodiscard]] bool end_transaction() noexcept { return !in_transaction() || exec("ROLLBACK"); }
 
  private:
   struct closer {

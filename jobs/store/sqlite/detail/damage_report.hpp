@@ -1,13 +1,14 @@
 #pragma once
 
-// The damaged rows that reads came across: each is reported to the operator once, and jobs
+// Damaged rows that reads found: each is reported to the operator once, and jobs
 // with sound control columns wait to be marked dead.
 //
 // Any thread may report; see store::take_damaged for the other end.
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -28,18 +29,24 @@ class damage_report {
     if (to_) to_({is_damage, path_ + ": " + text});
   }
   // `what` completes "job 17 ".
-  void job(job_id id, const std::string& what);
+  void job(job_id id, const std::string& what) { once(id, kind::job, "job ", what); }
+  void batch(job_id id);
+  void log_of(job_id id);  // a line of the log of this job
   // Its control columns are sound.
   void can_be_marked(job_id id);
   std::vector<job_id> take();
 
  private:
+  enum class kind : std::uint8_t { job, batch, log };
+  // Reports it, unless that was done before.
+  void once(job_id id, kind of, const char* name, const std::string& what);
+
   const std::string path_;
   const notice_callback to_;
 
   mutex mutex_;
-  std::unordered_set<job_id> reported_;  // protected by mutex_
-  std::vector<job_id> damaged_;          // protected by mutex_
+  std::set<std::pair<job_id, kind>> reported_;  // protected by mutex_
+  std::vector<job_id> damaged_;                 // protected by mutex_
 };
 
 }  // namespace sluice::jobs::detail

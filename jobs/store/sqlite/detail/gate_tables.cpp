@@ -2,9 +2,23 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace sluice::jobs::detail {
+namespace {
+
+// Of the columns edge_columns.
+std::int64_t checksum_of_edge(job_id on, job_id job, std::int64_t condition) {
+  row_checksum sum;
+  sum.number(0, signed_of(on));
+  sum.number(1, signed_of(job));
+  sum.number(2, condition);
+  return sum.value();
+}
+
+}  // namespace
+
 bool gate_tables::prepare(connection& on) {
   on_ = &on;
   return names_.prepare(on) && prepare_lines(on) && prepare_rows(on) && load_queues(on) &&
@@ -29,9 +43,13 @@ bool gate_tables::prepare_lines(connection& on) {
          first_.prepare(on,
                         "SELECT id FROM jobs INDEXED BY jobs_line WHERE line = ?1 AND state = 1 "
                         "AND blockers IS NULL AND line IS NOT NULL ORDER BY turn LIMIT 1") &&
-         edges_on_.prepare(
-             on, "SELECT job, condition FROM edges WHERE on_id = ?1 ORDER BY job, condition") &&
-         add_edge_.prepare(on, "INSERT OR IGNORE INTO edges VALUES (?1, ?2, ?3)") &&
+         correct_line_.prepare(on, "UPDATE lines SET active = ?2, waiting = ?3 WHERE line = ?1") &&
+         // The checksum stays as it is, so the row stays damaged.
+         take_out_of_line_.prepare(on, "UPDATE jobs SET line = NULL WHERE id = ?1") &&
+         edges_on_.prepare(on,
+                           "SELECT job, condition, checksum FROM edges WHERE on_id = ?1 "
+                           "ORDER BY job, condition") &&
+         add_edge_.prepare(on, "INSERT OR IGNORE INTO edges VALUES (?1, ?2, ?3, ?4)") &&
          drop_edge_.prepare(on,
                             "DELETE FROM edges WHERE on_id = ?1 AND job = ?2 AND condition = ?3") &&
          edges_of_.prepare(on, "SELECT on_id FROM edges WHERE job = ?1") &&
@@ -49,11 +67,12 @@ bool gate_tables::prepare_rows(connection& on) {
          forget_.prepare(on, "DELETE FROM jobs WHERE id = ?1 AND state = ?2") &&
          free_key_.prepare(on,
                            "DELETE FROM unique_keys WHERE queue = ?1 AND key = ?2 AND job = ?3") &&
-         read_batch_.prepare(
-             on, "SELECT " + std::string(batch_columns) + " FROM batches WHERE id = ?1") &&
+         read_batch_.prepare(on, "SELECT " + std::string(batch_columns) + ", " +
+                                     is_damaged(batch_columns) + " FROM batches WHERE id = ?1") &&
          write_batch_.prepare(on, "INSERT OR REPLACE INTO batches (" + std::string(batch_columns) +
-                                      ", checksum) VALUES (" + parameter_list(11) + ", " +
-                                      checksum_of(parameter_list(11)) + ")") &&
+                                      ", checksum) VALUES (" + parameter_list(batch_columns_count) +
+                                      ", " + checksum_of(parameter_list(batch_columns_count)) +
+                                      ")") &&
          forget_batch_.prepare(on, "DELETE FROM batches WHERE id = ?1") &&
          last_log_.prepare(on, "SELECT max(number) FROM logs WHERE job = ?1") &&
          add_log_.prepare(on, "INSERT INTO logs (" + std::string(log_columns) +
@@ -208,11 +227,35 @@ bool gate_tables::move_up(line_number line) {
   return move_up_.number(1, line).run();
 }
 
-bool gate_tables::first_in_line(line_number line, job_id& first) {
-  const reset_at_end ended(first_);
-  const int rc = first_.number(1, line).step();
-  first = rc == SQLITE_ROW ? unsigned_of(first_.number(0)) : 0;
-  return rc == SQLITE_ROW || rc == SQLITE_DONE;
+bool gate_tables::first_in_line(line_number line, placed_job& first) {
+  for (;;) {
+    first = {};
+    job_id id = 0;
+    {
+      const reset_at_end ended(first_);
+      const int rc = first_.number(1, line).step();
+      if (rc != SQLITE_ROW) return rc == SQLITE_DONE;
+      id = unsigned_of(first_.number(0));
+    }
+    if (!read_job(id, first)) return false;
+    if (first.it != nullptr) return true;
+    line_counts left;
+    if (!take_out_of_line_.number(1, signed_of(id)).run()) return false;
+    if (!leave_line(line, false, left)) return false;
+  }
+}
+
+bool gate_tables::correct_line(line_number line, line_counts now) {
+  if (lines_.find(line) != nullptr) {
+    lines_.set(line, now);
+    return true;
+  }
+  if (now.active != 0 || now.waiting != 0) {
+    return correct_line_.number(1, line).number(2, now.active).number(3, now.waiting).run();
+  }
+  if (!drop_line_.number(1, line).run()) return false;
+  if (changed_one()) stored_lines_.remove(unsigned_of(line));
+  return true;
 }
 
 std::uint32_t gate_tables::slots_of(queue_number queue) {
@@ -228,15 +271,22 @@ bool gate_tables::edges_on(job_id on, std::vector<edge>& all) {
   edges_on_.number(1, signed_of(on));
   int rc = SQLITE_ROW;
   while ((rc = edges_on_.step()) == SQLITE_ROW) {
-    all.push_back(
-        {unsigned_of(edges_on_.number(0)), static_cast<after_when>(edges_on_.number(1) % 3)});
+    const job_id job = unsigned_of(edges_on_.number(0));
+    const std::int64_t condition = edges_on_.number(1);
+    if (!edges_on_.is_null(2) && edges_on_.number(2) != checksum_of_edge(on, job, condition)) {
+      damage_->notify(true, "a dependency on " + std::to_string(on) +
+                                " is damaged: the job that waits stays held; run 'sluice check'");
+      continue;
+    }
+    all.push_back({job, static_cast<after_when>(condition % 3)});
   }
   return rc == SQLITE_DONE;
 }
 
 bool gate_tables::add_edge(job_id on, edge e) {
-  add_edge_.number(1, signed_of(on)).number(2, signed_of(e.job));
-  if (!add_edge_.number(3, static_cast<int>(e.when)).run()) return false;
+  const auto condition = static_cast<std::int64_t>(e.when);
+  add_edge_.number(1, signed_of(on)).number(2, signed_of(e.job)).number(3, condition);
+  if (!add_edge_.number(4, checksum_of_edge(on, e.job, condition)).run()) return false;
   if (changed_one()) marks_.add(on);
   return true;
 }
@@ -280,15 +330,17 @@ bool gate_tables::read_job(job_id id, placed_job& found) {
   if (rc == SQLITE_DONE) return true;
   if (rc != SQLITE_ROW) return false;
   soundness as = soundness::sound;
-  auto read = detail::read_job(read_job_, names_, on_->path(), as);
-  if (!read || as == soundness::none) {
-    own_error_ = read ? error{error_code::corrupt, on_->path() + ": job " + std::to_string(id) +
-                                                       ", which waits for others, is damaged"}
-                      : std::move(read.error());
-    own_error_->job = 0;  // it is not this job's change that does not fit
+  auto read = detail::read_job(read_job_, names_, as);
+  if (!read) {
+    own_error_ = std::move(read.error());
     return false;
   }
-  if (read->is_damaged) {  // it leaves its line as any other, and is marked dead after this
+  if (as == soundness::none) {
+    damage_->job(id, unsound_row);
+    return true;
+  }
+  // It leaves its line normally; the engine marks it dead afterwards.
+  if (read->is_damaged) {
     damage_->job(id, "is damaged: its data does not match its checksum. It is dead");
     damage_->can_be_marked(id);
   }
@@ -349,12 +401,15 @@ batch_info read_batch_row(const statement& from) {
   return b;
 }
 
-bool gate_tables::read_batch(job_id id, std::optional<batch_info>& found) {
+bool gate_tables::read_batch(job_id id, std::optional<batch_info>& found, bool& is_damaged) {
   const reset_at_end ended(read_batch_);
   const int rc = read_batch_.number(1, signed_of(id)).step();
   found.reset();
-  if (rc == SQLITE_ROW) found = read_batch_row(read_batch_);
-  return rc == SQLITE_ROW || rc == SQLITE_DONE;
+  if (rc != SQLITE_ROW) return rc == SQLITE_DONE;
+  is_damaged = read_batch_.number(batch_columns_count) != 0;
+  if (is_damaged) damage_->batch(id);
+  if (!is_damaged) found = read_batch_row(read_batch_);
+  return true;
 }
 
 bool gate_tables::write_batch(const batch_info& b) {

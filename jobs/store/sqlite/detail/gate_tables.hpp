@@ -58,7 +58,8 @@ class gate_tables final : public gate_rows {
   bool enter_line(line_number line, std::uint32_t slots, bool& is_active) override;
   bool leave_line(line_number line, bool was_active, line_counts& left) override;
   bool move_up(line_number line) override;
-  bool first_in_line(line_number line, job_id& first) override;
+  bool first_in_line(line_number line, placed_job& first) override;
+  bool correct_line(line_number line, line_counts now) override;
   std::uint32_t slots_of(queue_number queue) override;
   bool may_be_waited_for(job_id on) override { return marks_.may_have(on); }
   bool edges_on(job_id on, std::vector<edge>& all) override;
@@ -68,7 +69,7 @@ class gate_tables final : public gate_rows {
   bool read_job(job_id id, placed_job& found) override;
   bool place(const placed_job& changed, job_state from) override;
   bool forget(const placed_job& gone) override;
-  bool read_batch(job_id id, std::optional<batch_info>& found) override;
+  bool read_batch(job_id id, std::optional<batch_info>& found, bool& is_damaged) override;
   bool write_batch(const batch_info& b) override;
   bool forget_batch(job_id id) override;
 
@@ -84,7 +85,7 @@ class gate_tables final : public gate_rows {
   connection* on_ = nullptr;
   count_deltas& counts_;
   statement make_line_, enter_, wait_, leave_active_, leave_waiting_, read_line_, drop_line_;
-  statement move_up_, first_;
+  statement move_up_, first_, correct_line_, take_out_of_line_;
   statement edges_on_, add_edge_, drop_edge_, edges_of_, drop_edges_of_;
   statement state_of_, read_job_, read_waiting_, place_, forget_, free_key_;
   statement read_batch_, write_batch_, forget_batch_;
@@ -102,6 +103,7 @@ class gate_tables final : public gate_rows {
 // A batch from a row of batch_columns.
 inline constexpr const char* batch_columns =
     "id, name, open, total, pending, failed, created_at, ended_at, due_at, keep_done, keep_failed";
+inline constexpr int batch_columns_count = 11;
 batch_info read_batch_row(const statement& from);
 inline constexpr const char* log_columns = "job, number, attempt, at, text";
 

@@ -55,7 +55,6 @@ result<timed_page> job_finder::timed_after(queue_number queue, due_place after, 
     const auto state = static_cast<job_state>(scan_due_.number(2));
     if (scan_due_.number(1) != queue || !waits_for_its_time(state)) continue;
     auto found = get(last.id);
-    if (!found && is_about_one_row(found.error())) continue;
     if (!found) return std::move(found.error());
     if (!*found || (*found)->is_damaged) continue;
     bytes += weight_of((*found)->spec);
@@ -64,15 +63,11 @@ result<timed_page> job_finder::timed_after(queue_number queue, due_place after, 
 }
 
 result<job> job_finder::read(const statement& from, soundness& as) {
-  auto found = read_job(from, names_, on_->path(), as);
-  if (!found && is_about_one_row(found.error())) {
-    damage_->job(found.error().job, "cannot be read: " + found.error().message);
-  }
+  auto found = read_job(from, names_, as);
   if (!found || !found->is_damaged) return found;
   const bool is_shown = as == soundness::control;
   damage_->job(found->id, is_shown ? "is damaged: its data does not match its checksum. It is dead"
-                                   : "is damaged: its row does not match its checksum. It is not "
-                                     "run, and counts as it was");
+                                   : unsound_row);
   if (is_shown && found->state != job_state::dead) damage_->can_be_marked(found->id);
   return found;
 }
@@ -80,7 +75,6 @@ result<job> job_finder::read(const statement& from, soundness& as) {
 result<std::optional<job>> job_finder::read_sound(const statement& from) {
   soundness as = soundness::sound;
   auto found = read(from, as);
-  if (!found && is_about_one_row(found.error())) return std::optional<job>();
   if (!found) return std::move(found.error());
   if (found->is_damaged) return std::optional<job>();
   return std::optional<job>(std::move(*found));
@@ -108,13 +102,13 @@ result<std::optional<job>> job_finder::get_as_stored(job_id id) {
   if (rc != SQLITE_ROW) return on_->failure("reading a job");
   soundness as = soundness::sound;
   auto found = read(get_, as);
-  if (!found && !is_about_one_row(found.error())) return std::move(found.error());
-  if (!found || as == soundness::none) return std::optional<job>();
+  if (!found) return std::move(found.error());
+  if (as == soundness::none) return std::optional<job>();
   return std::optional<job>(std::move(*found));
 }
 
 result<job_page> job_finder::list(const job_filter& filter, job_id after, std::size_t limit) {
-  if (!on_->exec("BEGIN")) return on_->failure("listing jobs");
+  if (!on_->end_transaction() || !on_->exec("BEGIN")) return on_->failure("listing jobs");
   auto page = list_in_transaction(filter, after, limit);
   if (!on_->exec("COMMIT") && page) return on_->failure("listing jobs");
   return page;
@@ -148,7 +142,6 @@ result<job_page> job_finder::list_in_transaction(const job_filter& filter, job_i
     if (filter.state && scan.number(2) != static_cast<std::int64_t>(*filter.state)) continue;
     if (!filter.kind.empty() && scan.view(3) != filter.kind) continue;
     auto found = get(last);
-    if (!found && is_about_one_row(found.error())) continue;
     if (!found) return std::move(found.error());
     if (!*found) continue;  // cannot be: it is one snapshot
     bytes += weight_of((*found)->spec) + ((*found)->result ? (*found)->result->data.size() : 0);

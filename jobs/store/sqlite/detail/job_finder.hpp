@@ -27,8 +27,8 @@ class job_finder {
   result<std::optional<job>> get_as_stored(job_id id);
   // The job of the row that `from` stands at. None: it is damaged, and reported.
   result<std::optional<job>> read_sound(const statement& from);
-  // One page is one snapshot. Rows of which nothing can be shown are left out. It reads no more
-  // than 1000 rows and ten for each job wanted, and ends once 4 MiB of jobs are there.
+  // One page is one snapshot. It reads no more than 1000 rows and ten for each job wanted, and ends
+  // once 4 MiB of jobs are there.
   result<job_page> list(const job_filter& filter, job_id after, std::size_t limit);
 
   // store::timed_after. Not one snapshot, but for the one who writes.

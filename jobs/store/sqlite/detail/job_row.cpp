@@ -7,6 +7,7 @@
 #include "jobs/store/sqlite/detail/after_json.hpp"
 #include "jobs/store/sqlite/detail/errors_json.hpp"
 #include "jobs/store/sqlite/detail/history_json.hpp"
+#include "jobs/store/sqlite/detail/settings_rows.hpp"
 
 namespace sluice::jobs::detail {
 namespace {
@@ -304,7 +305,8 @@ bool queue_names::prepare(connection& on) {
   const auto unverified = on.number("SELECT value FROM meta WHERE name = 'unverified_up_to'");
   if (!unverified) return false;
   unverified_up_to_ = unsigned_of(*unverified);
-  return find_.prepare(on, "SELECT name FROM queues WHERE number = ?1");
+  return find_.prepare(
+      on, "SELECT name FROM queues WHERE number = ?1 AND NOT " + is_damaged(queue_column_list()));
 }
 
 result<std::string_view> queue_names::name_of(queue_number number) {
@@ -315,16 +317,14 @@ result<std::string_view> queue_names::name_of(queue_number number) {
   // Only what was read is remembered: a disk that failed may read it the next time.
   if (rc == SQLITE_ROW) return std::string_view(known_[number] = find_.string(0));
   if (rc != SQLITE_DONE) return on_->failure("reading the name of a queue");
-  return error{error_code::corrupt, on_->path() + ": there are jobs in queue number " +
-                                        std::to_string(number) +
-                                        ", which is none: somebody has changed the file"};
+  return std::string_view();
 }
 
 bool read_row(const statement& from, int first, job& j) {
   const row r(from, first);
   j.id = static_cast<job_id>(r.number(c_id));
-  if (!is_state(r.number(c_state))) return false;
-  j.state = static_cast<job_state>(r.number(c_state));
+  const bool has_state = is_state(r.number(c_state));
+  if (has_state) j.state = static_cast<job_state>(r.number(c_state));
   j.turn = static_cast<std::uint64_t>(r.number(c_turn));
   j.attempts = static_cast<std::uint32_t>(r.number(c_attempts));
   r.time(c_due_at, j.due_at);
@@ -357,25 +357,17 @@ bool read_row(const statement& from, int first, job& j) {
   if (r.has(c_after)) s.after = after_from_json(r.view(c_after));
   s.step = r.string(c_step);
   s.webhook = r.string(c_webhook);
-  return true;
+  return has_state;
 }
 
-result<job> read_job(const statement& from, queue_names& names, const std::string& path,
-                     soundness& as) {
-  const row r(from, 0);
+result<job> read_job(const statement& from, queue_names& names, soundness& as) {
   job j;
-  const auto wrong = [&](const std::string& what) {
-    return error{error_code::corrupt,
-                 path + ": job " + std::to_string(j.id) + " has " + what +
-                     ", which is none: somebody has changed the file",
-                 j.id};
-  };
   as = soundness_of(from, names.unverified_up_to());
-  if (!read_row(from, 0, j)) return wrong("state " + std::to_string(r.number(c_state)));
-  auto queue = names.name_of(static_cast<queue_number>(r.number(c_queue)));
-  if (!queue) return error{queue.error().code, std::move(queue.error().message), j.id};
+  const bool has_state = read_row(from, 0, j);
+  auto queue = names.name_of(static_cast<queue_number>(from.number(c_queue)));
+  if (!queue) return std::move(queue.error());
   j.spec.queue = *queue;
-  if (j.spec.queue.empty()) return wrong("queue " + std::to_string(r.number(c_queue)));
+  if (!has_state || queue->empty()) as = soundness::none;
   j.is_damaged = as == soundness::control || as == soundness::none;
   return j;
 }

@@ -55,8 +55,8 @@ class queue_names {
   [[nodiscard]] bool prepare(connection& on);
   // Rows of an upgraded file, up to this job, have no checksum until they are written again.
   job_id unverified_up_to() const noexcept { return unverified_up_to_; }
-  // corrupt: there is none, though a job says that it is in it.
-  result<std::string_view> name_of(queue_number number);  // valid until it is forgotten
+  // Empty if there is no such queue, or its row is damaged. Valid until `forget`.
+  result<std::string_view> name_of(queue_number number);
   void forget() { known_.clear(); }
 
  private:
@@ -66,15 +66,15 @@ class queue_names {
   std::unordered_map<queue_number, std::string> known_;
 };
 
-// What such a row says of a job, but for the name of its queue. False: its state is none.
+// Reads all of a job but the name of its queue. Returns false if its state is not a state, and
+// leaves job::state as it was.
 bool read_row(const statement& from, int first, job& j);
-// The job of the row that `from` stands at; its columns are column_list().
-// job::is_damaged: it is not sound; `as` is how far. Errors with error::job are about this
-// row alone.
-result<job> read_job(const statement& from, queue_names& names, const std::string& path,
-                     soundness& as);
-inline bool is_about_one_row(const error& why) noexcept {
-  return why.code == error_code::corrupt && why.job != 0;
-}
+// Reads the job of the current row of `from`, with the columns column_list(). Sets job::is_damaged
+// if the row is not sound. `as` is soundness::none also for an unknown state or queue.
+result<job> read_job(const statement& from, queue_names& names, soundness& as);
+// The report of a row of soundness::none; completes "job 17 ".
+inline constexpr const char* unsound_row =
+    "is damaged: its row is not as it was written. It is never leased, and counts in its old state "
+    "until it is deleted";
 
 }  // namespace sluice::jobs::detail

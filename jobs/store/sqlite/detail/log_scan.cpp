@@ -1,11 +1,11 @@
 #include "jobs/store/sqlite/detail/log_scan.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <sqlite3.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
-#include <span>
 #include <vector>
 
 #include "jobs/store/sqlite/detail/log_format.hpp"
@@ -51,23 +51,37 @@ log_checksum checksum_of(log_checksum seed, octets words, bool is_big) {
   return seed;
 }
 
-class log_reader {
+// A file that is read through a VFS.
+class vfs_file {
  public:
-  explicit log_reader(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  log_reader(const log_reader&) = delete;
-  log_reader& operator=(const log_reader&) = delete;
-  ~log_reader() {
-    if (fd_ >= 0) ::close(fd_);
+  vfs_file(const std::string& path, const std::string& vfs) {
+    sqlite3_vfs* const on = sqlite3_vfs_find(vfs.empty() ? nullptr : vfs.c_str());
+    if (on == nullptr) return;
+    std::vector<char> name(static_cast<std::size_t>(on->mxPathname) + 2);  // ends with two zeros
+    if (on->xFullPathname(on, path.c_str(), on->mxPathname, name.data()) != SQLITE_OK) return;
+    memory_.resize(static_cast<std::size_t>(on->szOsFile) / sizeof(std::max_align_t) + 1);
+    auto* const made = reinterpret_cast<sqlite3_file*>(memory_.data());
+    int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_WAL;
+    if (on->xOpen(on, name.data(), made, flags, &flags) == SQLITE_OK) {
+      it_ = made;
+    } else if (made->pMethods != nullptr) {
+      made->pMethods->xClose(made);
+    }
+  }
+  vfs_file(const vfs_file&) = delete;
+  vfs_file& operator=(const vfs_file&) = delete;
+  ~vfs_file() {
+    if (it_ != nullptr) it_->pMethods->xClose(it_);
   }
 
-  // False: there is not as much.
-  bool read(std::vector<unsigned char>& into, std::uint64_t at) const {
-    const auto got = fd_ < 0 ? -1 : ::pread(fd_, into.data(), into.size(), static_cast<off_t>(at));
-    return got == static_cast<ssize_t>(into.size());
+  bool read(std::span<unsigned char> into, std::uint64_t at) const {
+    return it_ != nullptr && it_->pMethods->xRead(it_, into.data(), static_cast<int>(into.size()),
+                                                  static_cast<sqlite3_int64>(at)) == SQLITE_OK;
   }
 
  private:
-  const int fd_;
+  std::vector<std::max_align_t> memory_;
+  sqlite3_file* it_ = nullptr;
 };
 
 // A frame of an earlier use of the log's file has neither salt of this one. A damaged frame of this
@@ -79,7 +93,7 @@ int same_salts(octets frame, const std::vector<unsigned char>& salts) {
          (std::memcmp(mine + half, salts.data() + half, half) == 0 ? 1 : 0);
 }
 
-std::optional<log_damage> scan(const log_reader& log, const std::vector<unsigned char>& head,
+std::optional<log_damage> scan(const log_source& log, const std::vector<unsigned char>& head,
                                std::uint32_t page_bytes) {
   const std::uint32_t magic = big_number_at(head, 0);
   const octets summed = octets(head).first(at_log_checksum);
@@ -95,9 +109,10 @@ std::optional<log_damage> scan(const log_reader& log, const std::vector<unsigned
   std::vector<unsigned char> salts;
   if (has_head) salts.assign(head.begin() + at_log_salts, head.begin() + at_log_checksum);
   log_damage found;
+  std::uint64_t in_a_row = 0;
   bool is_damaged = !has_head;
   bool is_cut = false;  // a frame of the log is not valid
-  for (std::uint64_t n = 0; log.read(frame, log_head_bytes + n * frame.size()); ++n) {
+  for (std::uint64_t n = 0; log(frame, log_head_bytes + n * frame.size()); ++n) {
     const octets all(frame);
     const bool is_empty = big_number_at(all, 0) == 0;
     if (salts.empty() && !is_empty) {
@@ -113,9 +128,13 @@ std::optional<log_damage> scan(const log_reader& log, const std::vector<unsigned
       is_damaged = true;
       found.frame = n + 1;
     } else if (is_damaged && is_valid) {
+      const std::uint64_t ended = big_number_at(all, at_frame_commit) != 0 ? 1 : 0;
       ++found.frames_behind;
-      found.commits_behind += big_number_at(all, at_frame_commit) != 0 ? 1U : 0U;
+      found.commits_behind += ended;
+      in_a_row += ended;
+      found.commits_in_a_row = std::max(found.commits_in_a_row, in_a_row);
     }
+    if (!is_valid) in_a_row = 0;
   }
   if (found.commits_behind == 0 && !is_cut) return std::nullopt;
   return found;
@@ -127,22 +146,30 @@ std::string log_damage::describe() const {
   const std::string where = frame == 0 ? std::string("its head") : "frame " + std::to_string(frame);
   if (!is_certain()) {
     return where +
-           " is not valid, and no commit is behind it: the last commit is missing, if it was " +
-           "acknowledged; after a power cut or a kill it was not";
+           " is not valid: the last commit is incomplete. After a power cut or a kill that is "
+           "normal: it was never acknowledged. Otherwise an acknowledged commit is lost";
   }
   return where + " is damaged, and behind it are " + std::to_string(frames_behind) +
          " valid frames with " + std::to_string(commits_behind) + " commits, which are missing";
 }
 
-std::optional<log_damage> find_log_damage(const std::string& path, std::uint32_t page_bytes) {
-  const log_reader log(path);
+std::optional<log_damage> find_log_damage(const log_source& log, std::uint32_t page_bytes) {
   std::vector<unsigned char> head(log_head_bytes);
-  if (!log.read(head, 0)) return std::nullopt;
+  if (!log(head, 0)) return std::nullopt;
   const auto found = scan(log, head, page_bytes);
+  if (!found) return std::nullopt;
+  // A commit behind a frame is written after it, so a frame that was only late is valid by now.
+  const auto again = scan(log, head, page_bytes);
   std::vector<unsigned char> now(log_head_bytes);
-  // Begun again by a server while this read it.
-  if (!log.read(now, 0) || now != head) return std::nullopt;
-  return found;
+  const bool is_same_log = log(now, 0) && now == head;
+  if (!is_same_log || !again || again->frame != found->frame) return std::nullopt;
+  return again;
+}
+
+std::optional<log_damage> find_log_damage(const std::string& path, const std::string& vfs) {
+  const vfs_file log(path, vfs);
+  return find_log_damage(
+      [&log](std::span<unsigned char> into, std::uint64_t at) { return log.read(into, at); });
 }
 
 }  // namespace sluice::jobs::detail

@@ -32,7 +32,13 @@ std::string update_list(std::span<const changed_column> changed);
 // is damaged: it has a checksum, and another one. Text, so that no C++ has to read the columns.
 std::string checksum_of(std::string_view values);
 std::string is_damaged(std::string_view columns, std::string_view checksum = "checksum");
-// Defines the SQL functions that these expressions call. False: it failed.
+// Defines the SQL functions that these expressions call; must precede every statement that does.
+// Returns false if it failed.
 [[nodiscard]] bool define_row_functions(connection& on);
+
+// The columns of small tables that their checksum covers, in its order.
+inline constexpr const char* key_columns = "queue, key, job, expires_at";
+inline constexpr const char* edge_columns = "on_id, job, condition";
+inline constexpr const char* meta_columns = "name, value";
 
 }  // namespace sluice::jobs::detail

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "jobs/store/sqlite/detail/row_soundness.hpp"
+
 namespace sluice::jobs::detail {
 namespace {
 
@@ -179,8 +181,8 @@ CREATE TABLE crons (
 );
 )";
 
-// Checksums, finished attempts, and what a lease needs to outlive its server. No row is written:
-// one without a checksum is unverified until it is written for another reason.
+// Checksums, finished attempts, and what a lease needs to outlive its server. No row but those of
+// `meta` is written: a row without a checksum is unverified until it is written for another reason.
 constexpr const char* tables_of_format_3 = R"(
 ALTER TABLE jobs ADD COLUMN history TEXT;
 ALTER TABLE jobs ADD COLUMN checksum INTEGER;
@@ -195,7 +197,11 @@ ALTER TABLE leases ADD COLUMN progress_text TEXT;
 ALTER TABLE leases ADD COLUMN cancelled INTEGER;
 ALTER TABLE leases ADD COLUMN job_key TEXT;
 ALTER TABLE leases ADD COLUMN checksum INTEGER;
-INSERT INTO meta SELECT 'unverified_up_to', value FROM meta WHERE name = 'ids_up_to';
+ALTER TABLE unique_keys ADD COLUMN checksum INTEGER;
+ALTER TABLE edges ADD COLUMN checksum INTEGER;
+ALTER TABLE meta ADD COLUMN checksum INTEGER;
+INSERT INTO meta SELECT 'unverified_up_to', value, NULL FROM meta WHERE name = 'ids_up_to';
+UPDATE meta SET checksum = sluice_checksum(name, value);
 )";
 
 // One transaction: a crash leaves the file as it was, or a whole one of this format.
@@ -253,6 +259,7 @@ std::uint64_t big_endian(const unsigned char* at, int bytes) {
 }  // namespace
 
 void_result ensure_schema(connection& on, const notice_callback& notice) {
+  if (!define_row_functions(on)) return on.failure("preparing to use it");
   const auto id = on.number("PRAGMA application_id");
   if (!id) return id.error();
   const auto version = on.number("PRAGMA user_version");

@@ -20,7 +20,8 @@ void_result sqlite_reader::open() {
     auto on = connection::open(path_, how_);
     if (!on) return std::move(on.error());
     auto made = std::make_unique<opened>(std::move(*on), damage_);
-    if (!made->find.prepare(made->on) || !made->batches.prepare(made->on)) {
+    if (!define_row_functions(made->on) || !made->find.prepare(made->on) ||
+        !made->batches.prepare(made->on)) {
       return made->on.failure("preparing to read it");
     }
     it_ = std::move(made);

@@ -30,7 +30,7 @@ class sqlite_reader final : public store_reader {
  private:
   struct opened {
     opened(connection c, std::shared_ptr<damage_report> damage)
-        : on(std::move(c)), find(std::move(damage)) {}
+        : on(std::move(c)), find(damage), batches(std::move(damage)) {}
     connection on;
     job_finder find;
     batch_finder batches;

@@ -8,6 +8,13 @@
 
 namespace sluice::jobs::detail {
 
+std::string unused_name(const std::string& wanted) {
+  std::error_code failed;
+  std::string name = wanted;
+  for (int n = 2; std::filesystem::exists(name, failed); ++n) name = wanted + std::to_string(n);
+  return name;
+}
+
 void store_watch::begin(connection& db, bool has_lock) {
   const auto page_bytes = db.number("PRAGMA page_size");
   page_bytes_ = page_bytes ? unsigned_of(*page_bytes) : 0;
@@ -39,10 +46,7 @@ std::string store_watch::save_open_database(connection& db) {
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::path(db.path()).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, failed);
-  std::string to = db.path() + ".saved";
-  for (int n = 2; std::filesystem::exists(to, failed); ++n) {
-    to = db.path() + ".saved" + std::to_string(n);
-  }
+  const std::string to = unused_name(db.path() + ".saved");
   const auto not_saved = [&](const std::string& why) {
     std::filesystem::remove(to, failed);
     return "The stored jobs could not be saved (" + why + "): restore a backup";

@@ -6,12 +6,16 @@
 // Not thread-safe: it belongs to the thread of the connection.
 
 #include <optional>
+#include <string>
 
 #include "jobs/model/result.hpp"
 #include "jobs/store/sqlite/detail/connection.hpp"
 #include "jobs/store/sqlite/detail/file_watch.hpp"
 
 namespace sluice::jobs::detail {
+
+// `wanted`, or with the first number from 2 on behind it that no file has.
+std::string unused_name(const std::string& wanted);
 
 class store_watch {
  public:

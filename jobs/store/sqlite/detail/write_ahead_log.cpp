@@ -120,7 +120,8 @@ void_result write_ahead_log::sync(sqlite3_file* it) {
 template <class Write>
 void_result write_ahead_log::write_again(Write what, sqlite3_file* synced) {
   constexpr const char* doing = "writing again what was not synced";
-  if (!db_.exec("BEGIN IMMEDIATE")) return db_.failure(doing);  // nobody else writes meanwhile
+  // Excludes other writers.
+  if (!db_.end_transaction() || !db_.exec("BEGIN IMMEDIATE")) return db_.failure(doing);
   const int rc = what();
   auto written = rc == SQLITE_OK
                      ? sync(synced)

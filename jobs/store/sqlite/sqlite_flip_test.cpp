@@ -1,0 +1,421 @@
+// Bytes that changed on the disk are never served as good, and never go unnoticed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jobs/store/sqlite/testing/damaged_store.hpp"
+#include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
+
+namespace sluice::jobs::testing::sqlite_flip_test {
+namespace {
+
+// The contents of a store. Of a job, one version after each commit.
+struct contents_model {
+  std::map<job_id, std::vector<job>> jobs;
+  std::map<job_id, job> dropped;  // jobs that were dropped: back if that commit is lost
+  std::map<job_id, std::vector<batch_info>> batches;
+  std::map<job_id, std::vector<log_line>> logs;
+  std::map<std::string, job_id> keys;  // of queue 1
+  std::map<job_id, job_id> released;   // by the end of a job
+  std::vector<cron_entry> crons;
+  std::map<job_id, change::lease_record> leases;
+};
+
+// Dependencies, keys, batches, logs, cron entries and leases, in many rows.
+void fill_relations(store& it, contents_model& all) {
+  for (job_id id = 201; id < 261; id += 2) {
+    job first = a_job(id);
+    first.spec.batch = 500 + id;
+    job waiting = with_key(a_job(id + 1), "waits" + std::to_string(id));
+    waiting.spec.after = {{id, "", after_when::success}};
+    batch b = a_batch(start, adding_batch(500 + id, 1), adding(first, 1), adding(waiting, 1));
+    b.changes.push_back(closing_batch(500 + id));
+    b.changes.push_back(adding_logs(id, {{0, 1, start, "line of " + std::to_string(id)}}));
+    b.ids_up_to = 2000;
+    must(it.apply(b));
+    for (const job_id added : {id, id + 1}) all.jobs[added].push_back(*must(it.get(added)));
+    all.batches[500 + id].push_back(*must(it.get_batch(500 + id)));
+    all.logs[id] = must(it.logs(id, 0, 10)).lines;
+    all.keys["waits" + std::to_string(id)] = id + 1;
+    all.released[id] = id + 1;
+    // A key that stays taken after its job.
+    const job gone = with_key(a_job(1000 + id), "gone" + std::to_string(id), unique_until::elapsed,
+                              std::chrono::hours(1));
+    must(it.apply(a_batch(start, adding(gone))));
+    must(it.apply(a_batch(start, dropping(gone, job_state::done))));
+    all.keys["gone" + std::to_string(id)] = gone.id;
+    all.dropped[gone.id] = gone;
+  }
+  for (int n = 0; n < 20; ++n) {
+    cron_entry entry;
+    entry.spec.name = "nightly" + std::to_string(n);
+    entry.spec.schedule = "0 3 * * *";
+    entry.spec.job = a_job(1).spec;
+    const job leased = all.jobs.at(static_cast<job_id>(n) * 2 + 201).back();
+    const change::lease_record lease{.key = 5U + static_cast<unsigned>(n),
+                                     .worker = "worker",
+                                     .until = start + milliseconds(9),
+                                     .began = start};
+    must(it.apply(a_batch(start, of_cron(op::set_cron, entry), saving_lease(leased, lease))));
+    all.crons.push_back(entry);
+    all.leases[leased.id] = lease;
+  }
+}
+
+// Something of everything, in many pages.
+contents_model fill(store& it) {
+  contents_model stored;
+  const auto keep = [&](job_id id) { stored.jobs[id].push_back(*must(it.get(id))); };
+  must(it.apply(a_batch(start, setting(1, "default"), setting(2, "mail"))));
+  for (job_id id = 1; id <= 150; ++id) {
+    job j = a_job(id, id % 5 == 0 ? "mail" : "default");
+    j.spec.args.data = "\"" + std::string(40 + id * 3, static_cast<char>('a' + id % 26)) + "\"";
+    if (id % 7 == 0) j.spec.key = "k" + std::to_string(id % 3);
+    if (id % 11 == 0) j.spec.metadata = R"({"trace":")" + std::to_string(id) + "\"}";
+    if (id % 13 == 0) j = with_key(j, "unique" + std::to_string(id));
+    batch b = a_batch(start, adding(j));
+    b.ids_up_to = id;
+    must(it.apply(b));
+    keep(id);
+    const job now = stored.jobs[id].back();
+    if (id % 10 == 3 && now.state == job_state::ready) {
+      must(it.apply(a_batch(start, moving(now, job_state::retrying,
+                                          {.due_at = start + milliseconds(id),
+                                           .attempts = 1,
+                                           .error = attempt_error{1, start, "t", "m", ""}}))));
+      keep(id);
+    }
+  }
+  fill_relations(it, stored);
+  return stored;
+}
+
+struct seen {
+  bool differs = false;  // something is not as it was stored last
+  bool is_loud = false;  // an error, a notice, or a job that is shown as damaged
+};
+
+// Compares the contents of a store with the model.
+class comparison {
+ public:
+  comparison(store& it, const contents_model& stored, seen& how)
+      : it_(it), stored_(stored), how_(how) {}
+
+  void run() {
+    const auto loaded = it_.load();
+    if (!loaded) return failed();
+    compare_settings(*loaded);
+    compare_pages();
+    compare_jobs();
+    compare_batches_and_logs();
+    compare_relations();
+  }
+
+ private:
+  void failed() { how_.differs = how_.is_loud = true; }
+
+  // Commits at the end of a damaged log are lost, and reported when it is opened.
+  void expect_stored(const job& j, const char* where) {
+    if (const auto back = stored_.dropped.find(j.id); back != stored_.dropped.end()) {
+      EXPECT_EQ(j, back->second);
+      how_.differs = true;
+      return;
+    }
+    const auto at = stored_.jobs.find(j.id);
+    ASSERT_NE(at, stored_.jobs.end()) << "job " << j.id << " never was";
+    EXPECT_TRUE(std::ranges::find(at->second, j) != at->second.end())
+        << where << ": " << ::testing::PrintToString(j);
+    if (j != at->second.back()) how_.differs = true;
+  }
+
+  void compare_settings(const store::contents& loaded) {
+    if (loaded.crons.size() != stored_.crons.size()) how_.differs = true;
+    for (const cron_entry& entry : loaded.crons) {
+      if (std::ranges::find(stored_.crons, entry) != stored_.crons.end()) continue;
+      EXPECT_TRUE(entry.spec.paused) << "a damaged entry runs: " << entry.spec.name;
+      failed();
+    }
+    if (loaded.leases.size() != stored_.leases.size()) how_.differs = true;
+    for (const auto& saved : loaded.leases) {
+      const auto at = stored_.leases.find(saved.it->id);
+      ASSERT_NE(at, stored_.leases.end());
+      EXPECT_EQ(saved.lease, at->second);
+    }
+  }
+
+  void compare_pages() {
+    std::map<job_id, int> ready;
+    for (const queue_number queue : {1U, 2U}) {
+      const auto page = it_.ready_after(queue, {}, {});
+      if (!page) {
+        failed();
+        continue;
+      }
+      for (const job_ptr& j : *page) {
+        expect_stored(*j, "handed out");
+        ++ready[j->id];
+      }
+    }
+    const auto due = it_.due(start + milliseconds(1'000'000), 1000);
+    if (!due) failed();
+    if (due) {
+      for (const job_ptr& j : due->jobs) expect_stored(*j, "due");
+    }
+    for (const auto& [id, was] : stored_.jobs) {
+      if (was.back().state == job_state::ready && ready[id] != 1) how_.differs = true;
+    }
+  }
+
+  void compare_jobs() {
+    for (const auto& [id, was] : stored_.jobs) {
+      const auto found = it_.get(id);
+      if (!found) {
+        failed();
+      } else if (!*found) {
+        how_.differs = true;
+      } else if ((*found)->is_damaged) {
+        failed();
+      } else {
+        expect_stored(**found, "shown as sound");
+      }
+    }
+  }
+
+  void compare_batches_and_logs() {
+    for (const auto& [id, was] : stored_.batches) {
+      const auto found = it_.get_batch(id);
+      if (!found) {
+        failed();
+      } else if (!*found) {
+        how_.differs = true;
+      } else {
+        EXPECT_EQ(**found, was.back()) << "batch " << id;
+      }
+    }
+    for (const auto& [id, was] : stored_.logs) {
+      const auto found = it_.logs(id, 0, 10);
+      if (!found) {
+        failed();
+      } else if (found->lines != was) {
+        how_.differs = true;
+        for (const log_line& line : found->lines) {
+          const bool is_marked = line.text.find("damaged") != std::string::npos;
+          EXPECT_TRUE(is_marked || line == was.at(0)) << "job " << id << ": " << line.text;
+        }
+      }
+    }
+  }
+
+  // Changes the store: last of all.
+  void compare_relations() {
+    job_id id = 5000;
+    for (const auto& [key, holder] : stored_.keys) {
+      const auto did = it_.apply(a_batch(start, adding(with_key(a_job(++id), key))));
+      if (!did) {
+        failed();
+      } else if (did->conflicts.empty()) {
+        how_.differs = true;
+      } else {
+        EXPECT_EQ(did->conflicts[0].holder, holder) << key;
+      }
+    }
+    for (const auto& [on, waiting] : stored_.released) {
+      const auto now = it_.get(on);
+      if (!now || !*now || (*now)->is_damaged) continue;  // compared above
+      const auto did = it_.apply(a_batch(start, dropping(**now, job_state::done)));
+      if (!did) {
+        failed();
+        continue;
+      }
+      const bool is_released = std::ranges::any_of(did->effects, [&](const effect& e) {
+        return e.what == effect::kind::released && e.id == waiting;
+      });
+      if (!is_released) how_.differs = true;
+    }
+  }
+
+  store& it_;
+  const contents_model& stored_;
+  seen& how_;
+};
+
+class flipped_bytes_test : public damaged_store {
+ protected:
+  void flip_one(const std::string& file, std::uint64_t seed) {
+    sluice::random random(seed);
+    std::string bytes = read_file(file);
+    const std::size_t at = random.below(static_cast<std::uint32_t>(bytes.size()));
+    const auto by = static_cast<unsigned char>(1 + random.below(255));
+    bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ by);
+    write_file(file, bytes);
+    where = "SLUICE_SEED=" + std::to_string(seed) + ": byte " + std::to_string(at) + " of " + file;
+  }
+
+  std::string where;
+};
+
+TEST_F(flipped_bytes_test, InTheFileAreNeverServedAsGoodAndNeverSilent) {
+  const contents_model stored = fill(*open());
+  const std::string sound = read_file(path);
+  std::uint64_t damaged = 0;
+  const std::uint64_t seeds = sluice::testing::effort(sluice::testing::test_name(), "flipped bytes",
+                                                      {.ci = 60, .full = 1000, .sanitized = 30});
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    write_file(path, sound);
+    flip_one(path, seed);
+    SCOPED_TRACE(where);
+    const auto report = check_store(path);
+    const bool is_found = !report || !report->is_sound();
+    notices.clear();
+    seen how;
+    {
+      auto opened = try_open(path);
+      if (!opened) how = {true, true};
+      if (opened) comparison(**opened, stored, how).run();
+    }
+    EXPECT_TRUE(!how.differs || is_found || how.is_loud || !notices.empty())
+        << "neither check nor a read reports it";
+    damaged += is_found ? 1U : 0U;
+  }
+  EXPECT_GE(3 * damaged, seeds) << "flipped bytes that mean something";
+}
+
+TEST_F(flipped_bytes_test, InTheLogAreNeverServedAsGoodAndNeverSilent) {
+  contents_model stored;
+  std::string file;
+  std::string log;
+  {
+    auto it = open();
+    stored = fill(*it);
+    file = read_file(path);
+    log = read_file(path + "-wal");  // as a killed process leaves it
+  }
+  ASSERT_GT(log.size(), 100'000U);
+  path = folder.file("after.db");
+  std::uint64_t lost = 0;
+  const std::uint64_t seeds = sluice::testing::effort(sluice::testing::test_name(), "flipped bytes",
+                                                      {.ci = 30, .full = 500, .sanitized = 20});
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    write_file(path, file);
+    write_file(path + "-wal", log);
+    std::filesystem::remove(path + "-shm");
+    flip_one(path + "-wal", seed);
+    SCOPED_TRACE(where);
+    notices.clear();
+    remarks.clear();
+    seen how;
+    {
+      auto opened = try_open(path);
+      if (!opened) how = {true, true};
+      if (opened) comparison(**opened, stored, how).run();
+    }
+    EXPECT_TRUE(!how.differs || how.is_loud || !notices.empty() || !remarks.empty());
+    lost += how.differs ? 1U : 0U;
+  }
+  EXPECT_GE(3 * lost, 2 * seeds);
+}
+
+TEST_F(flipped_bytes_test, ALogThatIsSoundIsNotReported) {
+  contents_model stored;
+  {
+    auto it = open();
+    stored = fill(*it);
+    std::filesystem::copy_file(path, folder.file("after.db"));
+    std::filesystem::copy_file(path + "-wal", folder.file("after.db-wal"));
+  }
+  path = folder.file("after.db");
+  seen how;
+  auto it = must(try_open(path));
+  comparison(*it, stored, how).run();
+  EXPECT_FALSE(how.differs);
+  EXPECT_TRUE(notices.empty());
+  EXPECT_TRUE(remarks.empty());
+}
+
+TEST_F(flipped_bytes_test, FramesBehindADamagedOneAreCountedAndTheLogIsKept) {
+  std::string log;
+  {
+    auto it = open();
+    fill(*it);
+    std::filesystem::copy_file(path, folder.file("after.db"));
+    log = read_file(path + "-wal");
+  }
+  path = folder.file("after.db");
+  const std::string file = read_file(path);
+  log[32 + 24 + 100] ^= 1;  // in the page of the first frame
+  write_file(path + "-wal", log);
+  EXPECT_NE(must(check_store(path)).problems.at(0).find("frame 1 is damaged"), std::string::npos);
+  EXPECT_TRUE(must(try_open(path, sync_mode::full))->load());
+  EXPECT_TRUE(has_notice("frame 1 is damaged, and behind it are"));
+  EXPECT_EQ(read_file(path + "-wal.damaged"), log);
+
+  // A second damage does not replace the first copy.
+  write_file(path, file);
+  std::string second = log;
+  second[32 + 24 + 200] ^= 1;
+  write_file(path + "-wal", second);
+  must(try_open(path, sync_mode::full));
+  EXPECT_EQ(read_file(path + "-wal.damaged"), log);
+  EXPECT_EQ(read_file(path + "-wal.damaged2"), second);
+}
+
+TEST_F(flipped_bytes_test, ADamagedLogIsReportedOnce) {
+  std::string log;
+  {
+    auto it = open();
+    fill(*it);
+    std::filesystem::copy_file(path, folder.file("after.db"));
+    log = read_file(path + "-wal");
+  }
+  path = folder.file("after.db");
+  const std::size_t frame = 32 + (log.size() / 2 / 4120) * 4120;  // so that a part of it is good
+  log[frame + 100] ^= 1;
+  write_file(path + "-wal", log);
+  {
+    auto it = must(try_open(path, sync_mode::full));
+    must(it->load());
+    EXPECT_TRUE(has_notice("is damaged, and behind it are"));
+    // Fewer frames than are behind the damaged one, and then the process is killed.
+    must(it->apply(a_batch(start, adding(a_job(7000)))));
+    std::filesystem::copy_file(path, folder.file("killed.db"));
+    std::filesystem::copy_file(path + "-wal", folder.file("killed.db-wal"));
+  }
+  path = folder.file("killed.db");
+  notices.clear();
+  remarks.clear();
+  EXPECT_TRUE(std::ranges::none_of(
+      problems(), [](const std::string& p) { return p.find("in the log") != std::string::npos; }));
+  auto it = must(try_open(path, sync_mode::full));
+  must(it->load());
+  EXPECT_TRUE(must(it->get(7000)).has_value());
+  EXPECT_TRUE(notices.empty());
+  EXPECT_TRUE(remarks.empty());
+}
+
+TEST_F(flipped_bytes_test, ALogThatWasNotSyncedIsNoCertainDamage) {
+  std::string log;
+  {
+    auto it = open();
+    fill(*it);
+    std::filesystem::copy_file(path, folder.file("after.db"));
+    log = read_file(path + "-wal");
+  }
+  path = folder.file("after.db");
+  log[32 + 24 + 100] ^= 1;
+  write_file(path + "-wal", log);
+  must(try_open(path, sync_mode::interval));
+  EXPECT_TRUE(notices.empty());
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_NE(remarks[0].find("In sync mode interval a power cut may do that"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::jobs::testing::sqlite_flip_test
