@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,19 @@ class Damage : public ::testing::Test {
     settle();
   }
   void sql(const std::string& text) { ASSERT_EQ(raw_database(path).run(text), SQLITE_OK) << text; }
+  // Damages the pages with the rows of a table. Pages that an opening reads stay sound.
+  void damage_rows_of(const std::string& table) {
+    const auto pages = raw_database(path).text(
+        "SELECT group_concat(pageno) FROM dbstat WHERE pagetype = 'leaf' AND name = '" + table +
+        "'");
+    ASSERT_TRUE(pages);
+    std::istringstream numbers(*pages);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    for (std::string number; std::getline(numbers, number, ',');) {
+      file.seekp((std::stoll(number) - 1) * 4096);
+      file.write("\0\0\0\0\0\0\0\0\0\0\0\0", 12);
+    }
+  }
   std::vector<health> told_so_far() {
     return told.with([](auto& all) { return all; });
   }
@@ -180,25 +194,24 @@ TEST_F(Damage, ACorruptPageIsFoundOnceAndNothingWorksAgainByItself) {
     push({.args = {"\"" + std::string(1000, 'x') + "\"", content_type::json}});
   }
   it.reset();
-  {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    const auto pages = static_cast<int>(fs::file_size(path) / 4096);
-    for (int page = 1; page < pages; ++page) {  // all but the first, which has the tables
-      file.seekp(page * 4096);
-      file.write("\0\0\0\0\0\0\0\0\0\0\0\0", 12);
-    }
-  }
-  auto opened = jobs::open(path);
-  if (opened) {
-    it = *std::move(opened);
-    (void)try_push();
-    settle();
-    EXPECT_FALSE(e().health().takes_pushes);
-    EXPECT_EQ(e().health().code, error_code::corrupt);
-  } else {
-    EXPECT_EQ(opened.error().code, error_code::corrupt);
-    EXPECT_NE(opened.error().message.find("sluice check"), std::string::npos);
-  }
+  damage_rows_of("jobs");
+  open(path);
+  EXPECT_FALSE(try_push());
+  settle();
+  EXPECT_EQ(e().health().code, error_code::corrupt);
+  expect_refusals("sluice check");
+}
+
+TEST_F(Damage, ACorruptPageIsFoundByAReaderToo) {
+  batch_spec spec;
+  spec.open = true;
+  const job_id id = e().push_batch(spec).get().value().id;
+  it.reset();
+  damage_rows_of("batches");
+  open(path);
+  EXPECT_EQ(e().get_batch(id).get().error().code, error_code::corrupt);
+  settle();
+  expect_refusals("sluice check");
 }
 
 TEST_F(Damage, ADamagedJobIsDeadWithAReasonAndSpoilsNoOther) {
@@ -239,8 +252,8 @@ TEST_F(Damage, ADamagedJobFreesItsKeyAndEndsItsBatch) {
   it.reset();
   sql("UPDATE jobs SET args = '7' WHERE id = " + std::to_string(pushed.jobs.at(0)));
   open(path);
-  EXPECT_FALSE(try_lease());  // it is found, and marked
-  settle();
+  EXPECT_TRUE(e().get(pushed.jobs.at(0)).get().value().is_damaged);
+  settle();  // it is marked
   const leased_job next = try_lease().value().at(0);
   EXPECT_EQ(next.it->id, pushed.jobs.at(1));
   EXPECT_TRUE(e().ack(next.ref()).get());
@@ -259,6 +272,126 @@ TEST_F(Damage, ADamagedJobThatIsHeldIsNotHandedOutWhenItsTurnComes) {
   settle();
   EXPECT_EQ(e().get(held).get().value().state, job_state::dead);
   EXPECT_EQ(try_lease().value().at(0).it->id, last);
+}
+
+// Rows of which nothing can be relied on. Each change is of a column that the rules act on.
+const std::vector<std::string> control_damage = {"rank = rank + 1", "state = 9", "state = 5",
+                                                 "queue = 99",      "turn = 7",  "checksum = 1"};
+
+TEST_F(Damage, ARowWithDamagedControlColumnsLeavesItsLine) {
+  for (const std::string damage : {"rank = 5", "line = 77"}) {
+    const job_id first = push({.key = damage});
+    const job_id held = push({.key = damage});
+    const job_id next = push({.key = damage});
+    const leased_job l = try_lease().value().at(0);
+    EXPECT_EQ(l.it->id, first);
+    sql("UPDATE jobs SET " + damage + " WHERE id = " + std::to_string(held));
+    EXPECT_TRUE(e().ack(l.ref()).get()) << damage;
+    const leased_job second = try_lease().value().at(0);
+    EXPECT_EQ(second.it->id, next) << damage;
+    EXPECT_TRUE(e().ack(second.ref()).get());
+    EXPECT_TRUE(e().health().takes_pushes);
+    open(path);
+    const job_id later = push({.key = damage});
+    const leased_job third = try_lease().value().at(0);
+    EXPECT_EQ(third.it->id, later) << "it does not wait for the damaged job";
+    EXPECT_TRUE(e().ack(third.ref()).get());
+  }
+  EXPECT_TRUE(told_so_far().empty());
+  EXPECT_FALSE(notices.with([](auto& all) { return all.empty(); }));
+}
+
+TEST_F(Damage, ADamagedRowThatWaitsForAJobLetsThatJobEnd) {
+  const job_id first = push();
+  const job_id waits = push({.after = {{.on = first}}});
+  const job_id other = push({.after = {{.on = first}}});
+  sql("UPDATE jobs SET rank = 5 WHERE id = " + std::to_string(waits));
+  EXPECT_TRUE(e().ack(try_lease().value().at(0).ref()).get());
+  EXPECT_EQ(try_lease().value().at(0).it->id, other);
+  EXPECT_TRUE(e().health().takes_pushes);
+}
+
+TEST_F(Damage, ARowWithDamagedControlColumnsCanBeDeleted) {
+  for (const std::string& damage : control_damage) {
+    const job_id good = push();
+    const job_id bad = push({.unique = {.key = "u"}, .key = "k"});
+    const job_id held = push({.key = "k"});
+    open(path);
+    sql("UPDATE jobs SET " + damage + " WHERE id = " + std::to_string(bad));
+    EXPECT_EQ(e().get(bad).get().value().state, job_state::dead) << damage;
+    EXPECT_EQ(e().list({}).get().value().jobs.size(), 3U) << damage;
+    const auto removed = e().remove(bad).get();
+    EXPECT_TRUE(removed) << damage << ": " << removed.error().message;
+    EXPECT_FALSE(e().get(bad).get()) << damage;
+    EXPECT_EQ(check_store(path).value().problems, std::vector<std::string>{}) << damage;
+    EXPECT_EQ(e().queue("default").value().counts.ready, 2U) << damage;
+    EXPECT_EQ(e().queue("default").value().counts.unfinished(), 2U) << damage;
+    EXPECT_TRUE(try_push({.unique = {.key = "u"}})) << "its key is free";
+    for (const job_id id : {good, held}) {
+      const leased_job l = try_lease().value().at(0);
+      EXPECT_EQ(l.it->id, id) << damage;
+      EXPECT_TRUE(e().ack(l.ref()).get());
+    }
+    EXPECT_TRUE(e().ack(try_lease().value().at(0).ref()).get());
+  }
+  EXPECT_TRUE(told_so_far().empty());
+}
+
+TEST_F(Damage, ManyDamagedRowsArePurgedWithoutAnOutage) {
+  for (int i = 0; i < 250; ++i) push();
+  open(path);
+  sql("UPDATE jobs SET rank = 5 WHERE id % 2 = 0");
+  sql("UPDATE jobs SET args = '7' WHERE id % 5 = 0");
+  EXPECT_EQ(e().purge("default").get().value(), 250U);
+  const queue_counts counts = e().queue("default").value().counts;
+  EXPECT_EQ(counts.unfinished() + counts.dead + counts.bytes, 0U);
+  EXPECT_EQ(check_store(path).value().problems, std::vector<std::string>{});
+  EXPECT_TRUE(e().health().takes_pushes);
+  EXPECT_TRUE(told_so_far().empty());
+}
+
+TEST_F(Damage, DeletingADamagedRowOfABatchEndsTheBatch) {
+  batch_spec spec;
+  spec.jobs.resize(2);
+  for (job_spec& s : spec.jobs) {
+    s.kind = "k";
+    s.args.data = "1";
+  }
+  spec.on_failure = job_spec{.kind = "sorry", .args = {"1", content_type::json}};
+  const batch_receipt pushed = e().push_batch(spec).get().value();
+  open(path);
+  sql("UPDATE jobs SET rank = 5 WHERE id = " + std::to_string(pushed.jobs.at(0)));
+  const leased_job other = try_lease().value().at(0);
+  EXPECT_EQ(other.it->id, pushed.jobs.at(1));
+  EXPECT_TRUE(e().ack(other.ref()).get());
+  EXPECT_FALSE(e().get_batch(pushed.id).get().value().has_ended());
+  EXPECT_TRUE(e().remove(pushed.jobs.at(0)).get());
+  const batch_info ended = e().get_batch(pushed.id).get().value();
+  EXPECT_TRUE(ended.has_ended());
+  EXPECT_EQ(ended.failed, 1U);
+  EXPECT_EQ(try_lease().value().at(0).it->id, pushed.on_failure);
+  EXPECT_EQ(check_store(path).value().problems, std::vector<std::string>{});
+}
+
+TEST_F(Damage, ADamagedBatchIsRefusedAndItsJobsEnd) {
+  batch_spec spec;
+  spec.jobs.resize(1);
+  spec.jobs[0].kind = "k";
+  spec.on_end = job_spec{.kind = "over", .args = {"1", content_type::json}};
+  const batch_receipt pushed = e().push_batch(spec).get().value();
+  open(path);
+  sql("UPDATE batches SET pending = 7");
+  EXPECT_TRUE(e().ack(try_lease().value().at(0).ref()).get());
+  EXPECT_EQ(e().get_batch(pushed.id).get().error().code, error_code::corrupt);
+  EXPECT_EQ(e().cancel_batch(pushed.id).get().error().code, error_code::corrupt);
+  EXPECT_FALSE(try_push({.batch = pushed.id}));
+  const job_id waits = push({.after = {{.on = pushed.id}}});
+  EXPECT_EQ(e().get(waits).get().value().state, job_state::held) << "it is not taken for done";
+  EXPECT_TRUE(e().health().takes_pushes);
+  const auto problems = check_store(path).value().problems;
+  ASSERT_FALSE(problems.empty()) << "it got no new checksum";
+  EXPECT_NE(problems[0].find("is damaged"), std::string::npos) << problems[0];
+  EXPECT_EQ(notices.with([](auto& all) { return all.size(); }), 1U);
 }
 
 TEST_F(Damage, ALeasedJobEndsAsItsWorkerReports) {

@@ -29,7 +29,9 @@ future<result<T>> engine::impl::read(Read what) {
   promise<result<T>> to;
   auto answer = to.get_future();
   auto taken = reads_.try_submit([this, what = std::move(what), to = std::move(to)]() mutable {
-    to.set_value(what(*reader_));
+    auto found = what(*reader_);
+    if (!found) reader_failed(found.error());
+    to.set_value(std::move(found));
   });
   return taken ? std::move(answer) : make_ready_future(result<T>(no_more_reads()));
 }

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <optional>
+#include <vector>
+
 #include "jobs/engine/testing/engine_words.hpp"
 
 namespace sluice::jobs::testing::engine_damage_test {
@@ -95,6 +99,60 @@ TEST_F(EngineDamage, AChangeThatDoesNotFitOneJobIsNoDamage) {
   });
   EXPECT_EQ(code_of(ack(l)), error_code::corrupt);
   EXPECT_TRUE(e().health().takes_pushes);
+}
+
+TEST_F(EngineDamage, ManyChangesThatDoNotFitAreNoOutage) {
+  push_some(300);
+  const std::vector<leased_job> taken = lease(300);
+  ASSERT_EQ(taken.size(), 300U);
+  drive.fails_when([](const batch& b) -> std::optional<error> {
+    for (const change& c : b.changes) {
+      if (c.what == change::op::drop) return error{error_code::corrupt, "not there", c.id};
+    }
+    return std::nullopt;
+  });
+  std::vector<future<void_result>> acks;
+  in_one_commit([&] {
+    for (const leased_job& l : taken) acks.push_back(e().ack(l.ref()));
+  });
+  for (auto& ack : acks) EXPECT_EQ(code_of(ack.get()), error_code::corrupt);
+  EXPECT_TRUE(e().health().takes_pushes);
+  EXPECT_TRUE(told_so_far().empty());
+}
+
+// Calls that find the damage while they read, without a change to be committed.
+class EngineDamagedRead : public EngineDamage {
+ protected:
+  void expect_found_by(const std::function<error_code()>& call) {
+    settle();
+    drive.reads_fail(true, error_code::corrupt);
+    EXPECT_EQ(call(), error_code::corrupt);
+    settle();
+    EXPECT_FALSE(e().health().takes_pushes);
+    EXPECT_EQ(e().health().code, error_code::corrupt);
+    EXPECT_EQ(told_so_far(), std::vector<bool>{false});
+  }
+};
+
+TEST_F(EngineDamagedRead, IsFoundByAPurge) {
+  push_some(2);
+  expect_found_by([&] { return code_of(e().purge("default").get()); });
+}
+
+TEST_F(EngineDamagedRead, IsFoundByAPeek) {
+  push({.run_at = time.now() + 1h});
+  expect_found_by([&] { return code_of(e().peek("default", job_state::scheduled).get()); });
+}
+
+TEST_F(EngineDamagedRead, IsFoundByAKick) {
+  push({.run_at = time.now() + 1h});
+  expect_found_by([&] { return code_of(e().kick("default", 1).get()); });
+}
+
+TEST_F(EngineDamagedRead, IsFoundByTheCancelOfABatch) {
+  const auto pushed = e().push_batch({.jobs = {{.kind = "k"}}}).get();
+  ASSERT_TRUE(pushed);
+  expect_found_by([&] { return code_of(e().cancel_batch(pushed->id).get()); });
 }
 
 }  // namespace

@@ -114,12 +114,11 @@ future<result<batch_receipt>> engine::impl::push_empty_batch(
 
 void engine::impl::close_batch(job_id id, promise<result<batch_info>> to) {
   auto found = store_->get_batch(id);
+  if (!found) return answer_failed_read(found.error(), std::move(to));
   detail::answers out;
   {
     const std::lock_guard hold(mutex_);
-    if (!found) {
-      out.add(std::move(to), result<batch_info>(found.error()));
-    } else if (!*found) {
+    if (!*found) {
       out.add(std::move(to), result<batch_info>(no_such_batch(id)));
     } else {
       change c;
@@ -134,7 +133,7 @@ void engine::impl::close_batch(job_id id, promise<result<batch_info>> to) {
         // As it is now: read where the store may be read.
         calls_.push_back([this, id, to = std::move(to)]() mutable {
           auto closed = store_->get_batch(id);
-          if (!closed) return to.set_value(result<batch_info>(closed.error()));
+          if (!closed) return answer_failed_read(closed.error(), std::move(to));
           to.set_value(*closed ? result<batch_info>(**std::move(closed)) : no_such_batch(id));
         });
       });
@@ -172,7 +171,7 @@ struct engine::impl::batch_change {
 
 void engine::impl::change_batch(job_id id, batch_act act, promise<result<std::uint64_t>> to) {
   auto found = store_->get_batch(id);
-  if (!found) return to.set_value(result<std::uint64_t>(found.error()));
+  if (!found) return answer_failed_read(found.error(), std::move(to));
   if (!*found) return to.set_value(result<std::uint64_t>(no_such_batch(id)));
   auto b = std::make_shared<batch_change>();
   b->id = id;
@@ -189,7 +188,7 @@ void engine::impl::find_pages(std::shared_ptr<batch_change> b) {
   job_filter filter;
   filter.batch = b->id;
   auto page = store_->list(filter, b->after, batch_page_jobs);
-  if (!page) return b->to.set_value(result<std::uint64_t>(page.error()));
+  if (!page) return answer_failed_read(page.error(), std::move(b->to));
   b->pages.push_back(b->after);
   {
     const std::lock_guard hold(mutex_);
@@ -210,7 +209,7 @@ void engine::impl::batch_step(std::shared_ptr<batch_change> b) {
   job_filter filter;
   filter.batch = b->id;
   auto page = store_->list(filter, b->after, batch_page_jobs);
-  if (!page) return b->to.set_value(result<std::uint64_t>(page.error()));
+  if (!page) return answer_failed_read(page.error(), std::move(b->to));
   const std::lock_guard hold(mutex_);
   bool must_look_again = false;
   const auto counted = [b](const result<job>& how, detail::answers&) {

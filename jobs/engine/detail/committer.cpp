@@ -436,7 +436,8 @@ void engine::impl::write(detail::commit c, const between& then) {
       if (!c.changes.changes.empty()) ++core_.counters.commits;
       core_.committed(c, *how, out);
     } else {
-      store_failed(how.error(), out);
+      // A change that does not fit one job says nothing about the disk.
+      if (!is_about_one_job(how.error())) store_failed(how.error(), out);
       core_.refused(c, how.error(), out);
     }
   }

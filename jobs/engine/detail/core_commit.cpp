@@ -163,6 +163,12 @@ void core::committed(commit& c, const applied& how, answers& out) {
   for (commit::eviction& e : c.evictions) evicted(e, out);
   for (end_item& e : c.ends) end_committed(e, c.changes.changes[e.change], out);
   apply_effects(c, how.effects, out);
+  for (const auto& [number, counts] : how.counts) {
+    queue_state* const q = find_queue(number);
+    if (q == nullptr) continue;
+    q->counts = counts;
+    touch(*q);
+  }
   for (commit::other& o : c.others) {
     const conflict* const clash = clash_of(o.change);
     if (clash != nullptr && c.changes.changes[o.change].what != change::op::add) {
@@ -325,7 +331,8 @@ bool core::refuse_own(commit& c, const error& why, answers& out) {
 bool core::take_out(commit& c, const error& why, answers& out) {
   std::vector<bool> goes(c.changes.changes.size());
   const auto first = std::ranges::find_if(c.changes.changes, [&](const change& one) {
-    return one.id == why.job && (one.what == change::op::move || one.what == change::op::drop);
+    return one.id == why.job && (one.what == change::op::move || one.what == change::op::drop ||
+                                 one.what == change::op::drop_damaged);
   });
   if (first == c.changes.changes.end()) return false;
   const auto at = static_cast<std::size_t>(first - c.changes.changes.begin());

@@ -210,9 +210,24 @@ class engine::impl {
   void flush_if_due(time_point now);
   void watch_store(time_point now);
   void read_failed(const error& why, detail::answers& out);
+  // The same, without the lock, for a call that ends with it.
+  template <class T>
+  void answer_failed_read(const error& why, promise<result<T>> to) {
+    detail::answers out;
+    {
+      const std::lock_guard hold(mutex_);
+      read_failed(why, out);
+    }
+    announce();
+    out.add(std::move(to), result<T>(why));
+    out.deliver();
+  }
   time_point next_probe_or_flush() const;
   void finish();
   void purge_step(std::shared_ptr<purge_state> p);
+  void stage_purge(const std::shared_ptr<purge_state>& p, const job_ptr& gone);
+  change drop_of(const job_ptr& it);
+  void touch_queue_of(const job& gone);
   void peek_ready(std::string name, position after, promise<result<job>> to);
   static std::uint64_t count_of(const detail::queue_state& q, job_state state);
   void peek_page(std::string name, job_state state, place_in_queue after, promise<result<job>> to);

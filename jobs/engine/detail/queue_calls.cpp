@@ -64,19 +64,16 @@ void engine::impl::peek_ready(std::string name, position after, promise<result<j
       if (after < q->ready.horizon()) after = q->ready.horizon();
       hold.unlock();
       auto page = store_->ready_after(number, after, {.jobs = peek_page_jobs});
+      if (!page) return answer_failed_read(page.error(), std::move(to));
       hold.lock();
-      if (!page) {
-        found = page.error();
-      } else {
-        const auto is_free = [&](const job_ptr& it) {
-          return !core_.is_busy(it->id) && core_.find_lease(it->id) == nullptr &&
-                 core_.key_is_free(*q, *it);
-        };
-        const auto first = std::ranges::find_if(*page, is_free);
-        has_more = first == page->end() && !page->empty();
-        if (first != page->end()) found = **first;
-        if (has_more) after = detail::position_of(*page->back());
-      }
+      const auto is_free = [&](const job_ptr& it) {
+        return !core_.is_busy(it->id) && core_.find_lease(it->id) == nullptr &&
+               core_.key_is_free(*q, *it);
+      };
+      const auto first = std::ranges::find_if(*page, is_free);
+      has_more = first == page->end() && !page->empty();
+      if (first != page->end()) found = **first;
+      if (has_more) after = detail::position_of(*page->back());
     }
     if (has_more) {
       calls_.push_back([this, name = std::move(name), after, to = std::move(to)]() mutable {
@@ -100,19 +97,16 @@ void engine::impl::peek_page(std::string name, job_state state, place_in_queue a
   bool has_more = false;
   if (number != 0) {
     auto page = find_jobs(number, state, after, peek_page_jobs);
+    if (!page) return answer_failed_read(page.error(), std::move(to));
     const std::lock_guard hold(mutex_);
-    if (!page) {
-      found = page.error();
-    } else {
-      const auto first =
-          std::ranges::find_if(page->jobs, [&](const job& j) { return !core_.is_busy(j.id); });
-      has_more = first == page->jobs.end() && page->next;
-      if (first != page->jobs.end()) found = std::move(*first);
-      if (has_more) {
-        calls_.push_back([this, name, state, next = *page->next, to = std::move(to)]() mutable {
-          peek_page(std::move(name), state, next, std::move(to));
-        });
-      }
+    const auto first =
+        std::ranges::find_if(page->jobs, [&](const job& j) { return !core_.is_busy(j.id); });
+    has_more = first == page->jobs.end() && page->next;
+    if (first != page->jobs.end()) found = std::move(*first);
+    if (has_more) {
+      calls_.push_back([this, name, state, next = *page->next, to = std::move(to)]() mutable {
+        peek_page(std::move(name), state, next, std::move(to));
+      });
     }
   }
   if (!has_more) to.set_value(std::move(found));
@@ -172,7 +166,7 @@ void engine::impl::kick_step(std::shared_ptr<kick_state> k) {
   }
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(k->left, kick_page_jobs));
   auto page = find_jobs(number, k->done.from, k->after, limit);
-  if (!page) return k->to.set_value(page.error());
+  if (!page) return answer_failed_read(page.error(), std::move(k->to));
   const std::lock_guard hold(mutex_);
   for (job& j : page->jobs) {
     // A job that was called off may still be held by its worker; one that is busy is on its way.

@@ -313,6 +313,24 @@ void engine::impl::lease_job(job_id id, lease_request what, promise<result<lease
            });
 }
 
+// A job that is to be forgotten. Where a damaged one is counted, only the store can find out.
+change engine::impl::drop_of(const job_ptr& it) {
+  change c;
+  if (it->is_damaged) {
+    c.what = change::op::drop_damaged;
+    c.id = it->id;
+    return c;
+  }
+  c = change_of(*it, core_.find_queue(it->spec.queue)->number, change::op::drop);
+  c.it = detail::core::said_of(it);
+  return c;
+}
+
+// The queue of a damaged job may not be known.
+void engine::impl::touch_queue_of(const job& gone) {
+  if (detail::queue_state* const q = core_.find_queue(gone.spec.queue)) core_.touch(*q);
+}
+
 void engine::impl::remove(job_id id, promise<void_result> to) {
   with_job(
       id, std::move(to),
@@ -325,9 +343,7 @@ void engine::impl::remove(job_id id, promise<void_result> to) {
         }
         const auto before = std::make_shared<job>(j);
         if (j.state == job_state::ready) core_.unpublish(j);
-        change c = change_of(j, core_.find_queue(j.spec.queue)->number, change::op::drop);
-        c.it = detail::core::said_of(before);
-        const std::size_t at = core_.stage(std::move(c));
+        const std::size_t at = core_.stage(drop_of(before));
         core_.mark_busy(j.id);
         core_.stage_after(
             [this, before, answer = std::move(answer)](const detail::commit::outcome& how,
@@ -338,7 +354,7 @@ void engine::impl::remove(job_id id, promise<void_result> to) {
                 return then.add(std::move(answer), void_result(*how.why_not));
               }
               core_.note(event_type::removed, *before, "deleted");
-              core_.touch(*core_.find_queue(before->spec.queue));
+              touch_queue_of(*before);
               core_.job_gone(before->id, {error_code::not_found, "the job was deleted", before->id},
                              then);
               then.add(std::move(answer), void_result(done{}));
@@ -442,61 +458,48 @@ void engine::impl::purge(std::string name, promise<result<std::uint64_t>> to) {
 }
 
 void engine::impl::purge_step(std::shared_ptr<purge_state> p) {
-  detail::answers out;
+  job_filter filter;
   {
-    std::unique_lock hold(mutex_);
-    detail::queue_state* const q = core_.find_queue(p->name);
-    if (q == nullptr || !q->is_stored) {
-      out.add(std::move(p->to), result<std::uint64_t>(detail::core::no_such_queue(p->name)));
-    } else {
-      job_filter filter;
-      filter.queue = q->number;
-      hold.unlock();
-      auto page = store_->list(filter, p->after, purge_page_jobs);
-      mark_damaged();
-      hold.lock();
-      if (!page) {
-        out.add(std::move(p->to), result<std::uint64_t>(page.error()));
-      } else {
-        for (job& j : page->jobs) {
-          if (j.id > p->up_to || core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
-          const auto gone = std::make_shared<job>(std::move(j));
-          if (gone->state == job_state::ready) core_.unpublish(*gone);
-          change c = change_of(*gone, q->number, change::op::drop);
-          c.it = detail::core::said_of(gone);
-          const std::size_t at = core_.stage(std::move(c));
-          core_.mark_busy(gone->id);
-          core_.stage_after(
-              [this, p, gone](const detail::commit::outcome& how, detail::answers& then) {
-                core_.not_busy(gone->id);
-                if (how.why_not != nullptr) {
-                  publish_unless_gone(gone, *how.why_not);
-                  return;
-                }
-                ++p->count;
-                core_.note(event_type::removed, *gone, "purged");
-                core_.touch(*core_.find_queue(gone->spec.queue));
-                core_.job_gone(gone->id, {error_code::not_found, "the job was deleted", gone->id},
-                               then);
-              },
-              at);
-        }
-        const bool is_last = !page->cursor || *page->cursor >= p->up_to;
-        p->after = page->cursor.value_or(0);
-        core_.stage_after(
-            [this, p, is_last](const detail::commit::outcome& how, detail::answers& then) {
-              if (how.why_not != nullptr) {
-                then.add(std::move(p->to), result<std::uint64_t>(*how.why_not));
-              } else if (is_last) {
-                then.add(std::move(p->to), result<std::uint64_t>(p->count));
-              } else {
-                calls_.push_back([this, p] { purge_step(p); });
-              }
-            });
-      }
-    }
+    const std::lock_guard hold(mutex_);
+    const detail::queue_state* const q = core_.find_queue(p->name);
+    if (q != nullptr && q->is_stored) filter.queue = q->number;
   }
-  out.deliver();
+  if (!filter.queue) return p->to.set_value(detail::core::no_such_queue(p->name));
+  auto page = store_->list(filter, p->after, purge_page_jobs);
+  if (!page) return answer_failed_read(page.error(), std::move(p->to));
+  const std::lock_guard hold(mutex_);
+  for (job& j : page->jobs) {
+    if (j.id > p->up_to || core_.is_busy(j.id) || core_.find_lease(j.id) != nullptr) continue;
+    stage_purge(p, std::make_shared<job>(std::move(j)));
+  }
+  const bool is_last = !page->cursor || *page->cursor >= p->up_to;
+  p->after = page->cursor.value_or(0);
+  core_.stage_after([this, p, is_last](const detail::commit::outcome& how, detail::answers& then) {
+    if (how.why_not != nullptr) {
+      then.add(std::move(p->to), result<std::uint64_t>(*how.why_not));
+    } else if (is_last) {
+      then.add(std::move(p->to), result<std::uint64_t>(p->count));
+    } else {
+      calls_.push_back([this, p] { purge_step(p); });
+    }
+  });
+}
+
+// With the lock held.
+void engine::impl::stage_purge(const std::shared_ptr<purge_state>& p, const job_ptr& gone) {
+  if (gone->state == job_state::ready) core_.unpublish(*gone);
+  const std::size_t at = core_.stage(drop_of(gone));
+  core_.mark_busy(gone->id);
+  core_.stage_after(
+      [this, p, gone](const detail::commit::outcome& how, detail::answers& then) {
+        core_.not_busy(gone->id);
+        if (how.why_not != nullptr) return publish_unless_gone(gone, *how.why_not);
+        ++p->count;
+        core_.note(event_type::removed, *gone, "purged");
+        touch_queue_of(*gone);
+        core_.job_gone(gone->id, {error_code::not_found, "the job was deleted", gone->id}, then);
+      },
+      at);
 }
 
 // Looking, on a thread and with a reader of its own.

@@ -30,7 +30,7 @@ using ids = std::vector<job_id>;
 
 struct disk_state {
   bool holds = false;
-  bool reads_fail = false;
+  std::optional<error_code> reads_fail;
   std::function<std::optional<error>(const batch&)> fails;
   std::optional<std::uint64_t> room;
   std::vector<std::size_t> adds;
@@ -70,12 +70,14 @@ class disk {
     });
   }
   void works() { fails_when({}); }
-  void reads_fail(bool do_fail) {
-    state_.with([&](disk_state& s) { s.reads_fail = do_fail; });
+  void reads_fail(bool do_fail, error_code code = error_code::io_error) {
+    state_.with(
+        [&](disk_state& s) { s.reads_fail = do_fail ? std::optional(code) : std::nullopt; });
   }
   std::optional<error> before_read() {
-    if (!state_.with([](disk_state& s) { return s.reads_fail; })) return std::nullopt;
-    return error{error_code::io_error, "made not to be read"};
+    const auto code = state_.with([](disk_state& s) { return s.reads_fail; });
+    if (!code) return std::nullopt;
+    return error{*code, "made not to be read"};
   }
   void room(std::optional<std::uint64_t> bytes) {
     state_.with([&](disk_state& s) { s.room = bytes; });
