@@ -11,6 +11,8 @@
 
 #include "jobs/store/sqlite/testing/damaged_store.hpp"
 #include "sluice/base/random.hpp"
+#include "sluice/base/testing/effort.hpp"
+#include "sluice/base/testing/test_name.hpp"
 
 namespace sluice::jobs::testing::sqlite_flip_test {
 namespace {
@@ -263,8 +265,10 @@ class flipped_bytes_test : public damaged_store {
 TEST_F(flipped_bytes_test, InTheFileAreNeverServedAsGoodAndNeverSilent) {
   const contents_model stored = fill(*open());
   const std::string sound = read_file(path);
-  int damaged = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  std::uint64_t damaged = 0;
+  const std::uint64_t seeds = sluice::testing::effort(sluice::testing::test_name(), "flipped bytes",
+                                                      {.ci = 60, .full = 1000, .sanitized = 30});
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     write_file(path, sound);
     flip_one(path, seed);
     SCOPED_TRACE(where);
@@ -279,9 +283,9 @@ TEST_F(flipped_bytes_test, InTheFileAreNeverServedAsGoodAndNeverSilent) {
     }
     EXPECT_TRUE(!how.differs || is_found || how.is_loud || !notices.empty())
         << "neither check nor a read reports it";
-    damaged += is_found ? 1 : 0;
+    damaged += is_found ? 1U : 0U;
   }
-  EXPECT_GE(damaged, 20) << "flipped bytes that mean something";
+  EXPECT_GE(3 * damaged, seeds) << "flipped bytes that mean something";
 }
 
 TEST_F(flipped_bytes_test, InTheLogAreNeverServedAsGoodAndNeverSilent) {
@@ -296,8 +300,10 @@ TEST_F(flipped_bytes_test, InTheLogAreNeverServedAsGoodAndNeverSilent) {
   }
   ASSERT_GT(log.size(), 100'000U);
   path = folder.file("after.db");
-  int lost = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  std::uint64_t lost = 0;
+  const std::uint64_t seeds = sluice::testing::effort(sluice::testing::test_name(), "flipped bytes",
+                                                      {.ci = 30, .full = 500, .sanitized = 20});
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     write_file(path, file);
     write_file(path + "-wal", log);
     std::filesystem::remove(path + "-shm");
@@ -312,9 +318,9 @@ TEST_F(flipped_bytes_test, InTheLogAreNeverServedAsGoodAndNeverSilent) {
       if (opened) comparison(**opened, stored, how).run();
     }
     EXPECT_TRUE(!how.differs || how.is_loud || !notices.empty() || !remarks.empty());
-    lost += how.differs ? 1 : 0;
+    lost += how.differs ? 1U : 0U;
   }
-  EXPECT_GE(lost, 20);
+  EXPECT_GE(3 * lost, 2 * seeds);
 }
 
 TEST_F(flipped_bytes_test, ALogThatIsSoundIsNotReported) {
