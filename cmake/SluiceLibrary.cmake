@@ -40,8 +40,8 @@ endfunction()
 # -fPIC has a price: a function that can be replaced at run time is not inlined, and each access of a
 # thread_local calls __tls_get_addr. With them the linker turns each access in a program into an
 # offset from the thread pointer, as in non-PIC code. The price is 1.6 kB of the 1.7 kB that glibc
-# reserves for the initial-exec variables of all objects loaded by dlopen; the test Install.plugin
-# loads such an object.
+# reserves for the initial-exec variables of all objects loaded by dlopen; the tests
+# Install.plugin_* load such an object.
 function(sluice_installed_code target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${target} PRIVATE -fno-semantic-interposition -ftls-model=initial-exec)
