@@ -49,7 +49,8 @@ struct actor_system_options {
   std::string name = "actors";
   clock* time = nullptr;  // for timers and restarts; null: the real clock
   supervision top{};      // of the actors that the system itself spawns
-  // They are called by many threads, in the middle of things: they must not wait or throw.
+  // Called by many threads, in the middle of things: they must not wait. An exception that leaves
+  // one is written to standard error (docs/concepts/errors.md).
   std::function<void(const dead_letter&)> on_dead_letter{};
   std::function<void(const late_reply&)> on_late_reply{};
   std::function<void(const actor_failure&)> on_failure{};  // empty: says so on standard error

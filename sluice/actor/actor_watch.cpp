@@ -7,6 +7,7 @@
 
 #include "sluice/actor/detail/find_cycles.hpp"
 #include "sluice/actor/detail/time_text.hpp"
+#include "sluice/base/callback.hpp"
 #include "sluice/future/timers.hpp"
 
 namespace sluice {
@@ -134,7 +135,7 @@ void actor_watch::report_slow() {
     });
     if (!is_new) continue;
     if (options_.on_slow) {
-      options_.on_slow(s);
+      call_back("on_slow of actor_watch", {}, options_.on_slow, s);
     } else {
       say(s.text());
     }
@@ -153,7 +154,7 @@ void actor_watch::report_cycles() {
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (std::ranges::find(before, keys[i]) != before.end()) continue;
     if (options_.on_cycle) {
-      options_.on_cycle(found[i]);
+      call_back("on_cycle of actor_watch", {}, options_.on_cycle, found[i]);
     } else {
       say("actors wait for each other: " + found[i].text());
     }

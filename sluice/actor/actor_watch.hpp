@@ -78,8 +78,9 @@ struct actor_watch_options {
   std::chrono::nanoseconds period = std::chrono::seconds(1);  // zero: only on demand
   std::chrono::nanoseconds slow_after = std::chrono::seconds(5);
   std::chrono::nanoseconds cycle_after = std::chrono::seconds(1);
-  // Called by the clock's thread, which has other timers to serve: they must not wait or throw, nor
-  // end the watch.
+  // Called by the clock's thread, which has other timers to serve: they must not wait, nor end the
+  // watch.
+  // An exception that leaves one is written to standard error.
   std::function<void(const slow_handler&)> on_slow{};
   std::function<void(const actor_cycle&)> on_cycle{};
   clock* time = nullptr;  // null: the real clock

@@ -18,7 +18,8 @@
 // counts it), and returns how many accepted it. What one thread publishes is begun by a subscriber
 // in its order, within a lane. A subscriber whose mailbox is full does not slow the others down:
 // what its own policy drops, or refuses where it would block, it misses. That is counted for its
-// subscription, and `on_drop` hears of it, on the publishing thread; it must not throw or wait.
+// subscription, and reported to `on_drop` on the publishing thread. `on_drop` must not wait; an
+// exception that leaves it is written to standard error.
 // (With drop_oldest and latest it is the system that counts what was dropped for the new one.)
 // A subscriber that has ended is forgotten. The same subscription again is the one that exists.
 // After `unsubscribe` a publication that had begun may still arrive. The bus may go before its

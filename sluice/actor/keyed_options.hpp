@@ -57,8 +57,8 @@ struct keyed_options {
   actor_options each{};        // of every one; its name is the type and the key
   // What becomes of one that fails. Made anew, it has the state that was saved last.
   supervision failing{.restarts_max = std::numeric_limits<std::uint32_t>::max()};
-  // Called by many threads, in the middle of things: it must not wait or throw. Empty: says so on
-  // standard error.
+  // Called by many threads, in the middle of things: it must not wait. Empty, or if it throws:
+  // writes to standard error.
   std::function<void(const keyed_failure&)> on_failure{};
 };
 

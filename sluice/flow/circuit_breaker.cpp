@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/future/future_error.hpp"
 
 namespace sluice {
@@ -211,7 +212,9 @@ void circuit_breaker::tell() noexcept {
       telling_ = true;
       now.swap(untold_);
     }
-    for (const auto& change : now) options_.on_change(change);
+    for (const auto& change : now) {
+      call_back("on_change of circuit_breaker", options_.name, options_.on_change, change);
+    }
     const std::lock_guard hold(mutex_);
     telling_ = false;
   }

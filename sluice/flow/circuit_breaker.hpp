@@ -18,7 +18,9 @@
 // is dropped without a word counts as a failure, because whoever left by an exception had no
 // success; `abandon` gives it back uncounted. Changes of state are told to `on_change` one at a
 // time, in order, outside the lock, by the thread that made the first of them; it may call the
-// breaker and must not throw. The permits must not outlive the breaker.
+// breaker. An exception that leaves `on_change` is written to standard error
+// (docs/concepts/errors.md).
+// The permits must not outlive the breaker.
 // The window by time has ten slices: what is older than it is gone a tenth of it later at most.
 // Cost: a short lock and a look at the clock on entry and on the result. Memory for `window_calls`
 // bits at construction.

@@ -51,6 +51,23 @@ TEST_F(circuit_breaker_test, TripsAfterSoManyFailuresInARow) {
   EXPECT_FALSE(breaker.try_enter());
 }
 
+TEST_F(circuit_breaker_test, AnExceptionOfOnChangeIsReportedAndChangesNothing) {
+  int changed = 0;
+  circuit_breaker breaker(options({.name = "mail",
+                                   .consecutive_failures = 1,
+                                   .on_change = [&](const circuit_change&) {
+                                     ++changed;
+                                     throw std::runtime_error("log is full");
+                                   }}));
+  ::testing::internal::CaptureStderr();
+  fail(breaker);
+  EXPECT_EQ(breaker.state(), circuit_state::open);
+  breaker.reset();
+  EXPECT_EQ(changed, 2);
+  const std::string line = "sluice: on_change of circuit_breaker 'mail' threw: log is full\n";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), line + line);
+}
+
 TEST_F(circuit_breaker_test, ARefusalSaysForHowLong) {
   circuit_breaker breaker(options({.consecutive_failures = 1, .open_for = 5s}));
   fail(breaker);

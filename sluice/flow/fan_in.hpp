@@ -17,8 +17,9 @@
 // was taken by then and could not be given on, or was turned away because the line rejects when it
 // is full, goes to `on_undelivered`. That runs where the task runs: on an executor of several
 // threads perhaps on several at once, for items of different sources.
-// An exception, from moving an item or from `on_undelivered`, ends it: the line is closed, and the
-// exception thrown to whoever awaits it; the item it came with is lost.
+// An exception from moving an item ends it: the line is closed, and the exception thrown to the
+// awaiting task; the item it came with is lost. An exception that leaves `on_undelivered` is
+// written to standard error (docs/concepts/errors.md).
 // A task that never began has closed nothing.
 // Cost: one coroutine a source, no allocation an item beyond T's own.
 //
@@ -43,7 +44,7 @@ task<flow_ended> bring(Source* from, Sink* to, undelivered<Source>* on_undeliver
     if (!item) co_return why_none(item.status());
     const status how = co_await give_to(*to, *item);
     const bool is_gone = how == status::ok || how == status::dropped;
-    if (!is_gone && *on_undelivered) (*on_undelivered)(std::move(*item));
+    if (!is_gone) report_undelivered("on_undelivered of fan_in", *on_undelivered, *item);
     if (how == status::closed) throw no_consumer{};
     if (how == status::stopped) co_return flow_ended::cancelled;
   }

@@ -23,9 +23,10 @@
 // most one item (`distribute`: one for each consumer) is on the way.
 // `on_undelivered` runs where the task runs: in `broadcast` one call at a time, in `distribute`, on
 // an executor of several threads, perhaps on several at once.
-// An exception, from copying or moving an item or from `on_undelivered`, ends it: the lines are
-// closed, and the exception thrown to whoever awaits it. The item it came with is lost, but for one
-// that could not be copied and nobody has had: that is undelivered.
+// An exception from copying or moving an item ends it: the lines are closed, and the exception
+// thrown to the awaiting task. The item it came with is lost, but an item that could not be copied
+// and that no consumer has received is undelivered. An exception that leaves `on_undelivered` is
+// written to standard error (docs/concepts/errors.md).
 // A task that never began has closed nothing.
 // Limits: at least one consumer; broadcast needs a T that can be copied.
 // Cost: one coroutine (`distribute`: one for each consumer), no allocation an item beyond T's own.
@@ -74,7 +75,9 @@ task<flow_ended> broadcast(Source from, std::vector<Sink> to,
     } catch (...) {
       failure = std::current_exception();
     }
-    if (!delivered && on_undelivered) on_undelivered(std::move(*item));
+    if (!delivered) {
+      detail::report_undelivered("on_undelivered of broadcast", on_undelivered, *item);
+    }
     if (failure != nullptr) std::rethrow_exception(failure);
     if (cancelled) co_return flow_ended::cancelled;
   }
@@ -95,7 +98,7 @@ task<flow_ended> hand_on(Source* from, std::vector<Sink>* to, std::size_t mine,
       how = co_await give_to((*to)[(mine + n) % to->size()], *item);
     }
     const bool is_gone = how == status::ok || how == status::dropped;
-    if (!is_gone && *on_undelivered) (*on_undelivered)(std::move(*item));
+    if (!is_gone) report_undelivered("on_undelivered of distribute", *on_undelivered, *item);
     if (how == status::closed) throw no_consumer{};
     if (how == status::stopped) co_return flow_ended::cancelled;
   }

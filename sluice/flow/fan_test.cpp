@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -151,16 +152,23 @@ TEST(fan_out_test, ACopyThatThrowsClosesTheLinesAndIsThrown) {
   }
 }
 
-TEST(fan_out_test, OnUndeliveredThatThrowsClosesTheLinesAndIsThrown) {
+TEST(fan_out_test, OnUndeliveredThatThrowsIsReportedAndChangesNothing) {
   for (const bool to_all : {true, false}) {
     numbers source(8);
     numbers a({.capacity = 1, .overflow = overflow::reject});
     numbers b({.capacity = 1, .overflow = overflow::reject});
     fill(source, {1, 2, 3});
     const std::vector both{&a, &b};
-    EXPECT_THROW((void)sync_wait(to_all ? broadcast(&source, both, throw_it)
-                                        : distribute(&source, both, throw_it)),
-                 std::runtime_error);
+    source.close();
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(sync_wait(to_all ? broadcast(&source, both, throw_it)
+                               : distribute(&source, both, throw_it)),
+              flow_ended::source_ended);
+    const auto text = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(text.find(to_all ? "sluice: on_undelivered of broadcast threw: undelivered\n"
+                               : "sluice: on_undelivered of distribute threw: undelivered\n"),
+              std::string::npos)
+        << text;
     EXPECT_TRUE(a.is_closed());
     EXPECT_TRUE(b.is_closed());
   }
@@ -255,12 +263,17 @@ TEST(fan_in_test, EndsWhenTheConsumerHasClosed) {
   EXPECT_EQ(a.size(), 1u) << "nothing more is taken";
 }
 
-TEST(fan_in_test, OnUndeliveredThatThrowsClosesTheLineAndIsThrown) {
+TEST(fan_in_test, OnUndeliveredThatThrowsIsReportedAndChangesNothing) {
   numbers a(8);
   numbers b(8);
   numbers all({.capacity = 1, .overflow = overflow::reject});
   fill(a, {1, 2, 3});
-  EXPECT_THROW((void)sync_wait(fan_in(std::vector{&a, &b}, &all, throw_it)), std::runtime_error);
+  a.close();
+  b.close();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(sync_wait(fan_in(std::vector{&a, &b}, &all, throw_it)), flow_ended::source_ended);
+  const std::string line = "sluice: on_undelivered of fan_in threw: undelivered\n";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), line + line);
   EXPECT_TRUE(all.is_closed());
 }
 

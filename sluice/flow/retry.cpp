@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/flow/refused_error.hpp"
 #include "sluice/future/future_error.hpp"
 #include "sluice/sync/event.hpp"
@@ -161,7 +162,9 @@ deadline retry_run::failed(const std::exception_ptr& error) {
   if (policy_.budget != nullptr && !policy_.budget->try_retry()) {
     give_up(retry_error::reason::budget);
   }
-  if (policy_.on_retry) policy_.on_retry({attempts_, delay, error});
+  if (policy_.on_retry) {
+    call_back("on_retry", {}, policy_.on_retry, retry_event{attempts_, delay, error});
+  }
   return policy_.clock != nullptr ? deadline::at(when, clock_) : deadline::at(when);
 }
 

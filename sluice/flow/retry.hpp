@@ -17,7 +17,8 @@
 // deadline that has passed still allows the first attempt. Whether a running attempt ends early is
 // up to f: a task hears the token of whoever awaits it.
 // When the error is a refused_error that knows how long the refusal lasts, the wait is at least
-// that long.
+// that long. An exception of `on_retry` is written to standard error, an exception of `retry_if`
+// goes to the caller (docs/concepts/errors.md).
 // Where you resume: a task on its executor.
 // Cost: blocking, no allocation of its own; a task one for its frame.
 //

@@ -290,6 +290,17 @@ TEST_F(retry_test, TellsOfEachRetryBeforeItWaits) {
   EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 2}));
 }
 
+TEST_F(retry_test, AnExceptionOfOnRetryIsReportedAndChangesNothing) {
+  auto p = policy({.first_delay = 1s, .jitter = jitter::none});
+  p.on_retry = [](const retry_event&) { throw std::runtime_error("log is full"); };
+  outcome_of<int> got;
+  ::testing::internal::CaptureStderr();
+  follow(async_retry(p, fails(1)), got);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "sluice: on_retry threw: log is full\n");
+  clock.advance(1h);
+  EXPECT_TRUE(got.value.has_value());
+}
+
 TEST_F(retry_test, WaitsAtLeastAsLongAsACircuitStaysOpen) {
   circuit_breaker breaker({.consecutive_failures = 1, .open_for = 5s, .clock = &clock});
   outcome_of<int> got;

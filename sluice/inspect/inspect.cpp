@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/base/code_address.hpp"
 #include "sluice/base/thread_id.hpp"
@@ -234,7 +235,11 @@ lock_inversion describe(const std::vector<detail::lock_step>& steps) {
 }
 
 detail::inversion_report reporter(std::function<void(const lock_inversion&)> to) {
-  if (to) return [to = std::move(to)](const auto& steps) { to(describe(steps)); };
+  if (to) {
+    return [to = std::move(to)](const auto& steps) {
+      call_back("on_inversion of inspect", {}, to, describe(steps));
+    };
+  }
   return [](const auto& steps) { std::fputs(describe(steps).text().c_str(), stderr); };
 }
 

@@ -60,7 +60,7 @@ struct options {
   bool lock_order = true;
 #endif
   // Called by the thread that took the second lock, which it holds: it must take no lock of the
-  // program. Without it, a line on standard error.
+  // program. Without it, or if it throws, a line on standard error.
   std::function<void(const lock_inversion&)> on_inversion{};
   // Null: the real clock. Another is asked at every wait, and by those who began theirs before
   // inspect was turned off and end it after: it must live until none of these is left.

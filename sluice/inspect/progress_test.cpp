@@ -102,6 +102,16 @@ class stall_test : public ::testing::Test {
                           .time = &time_}};
 };
 
+TEST_F(stall_test, AHowFarThatThrowsIsReported) {
+  const auto looking = dog_.watch("broken", []() -> inspect::progress {
+    throw std::runtime_error("no count");
+  });
+  ::testing::internal::CaptureStderr();
+  dog_.look();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "sluice: how_far of watchdog 'broken' threw: no count\n");
+}
+
 TEST_F(stall_test, AThreadPool) {
   thread_pool pool({.core = 1, .capacity = 4, .name = "thumbs"});
   tells_of_one_that_hangs(pool, "pool thumbs");

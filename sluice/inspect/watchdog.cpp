@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/base/seam.hpp"
 #include "sluice/base/signal_pipe.hpp"
 #include "sluice/base/this_thread.hpp"
@@ -155,9 +156,11 @@ class watchdog::impl {
   }
 
   void say(const finding& f) {
-    if (f.found && options_.deadlock_found) options_.deadlock_found(*f.found);
+    if (f.found && options_.deadlock_found) {
+      call_back("deadlock_found of watchdog", {}, options_.deadlock_found, *f.found);
+    }
     if (options_.on_report) {
-      options_.on_report(f.what);
+      call_back("on_report of watchdog", {}, options_.on_report, f.what);
     } else {
       std::fputs(f.what.text.c_str(), stderr);
     }
@@ -229,7 +232,12 @@ class watchdog::impl {
         of.was_asked_.notify_all();
       }
     } const at_the_end{*this};
-    return w.how_far();
+    try {
+      return w.how_far();
+    } catch (...) {
+      report_exception("how_far of watchdog", w.name, std::current_exception());
+      return {};
+    }
   }
 
   findings new_long_holds() {

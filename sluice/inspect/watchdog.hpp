@@ -15,15 +15,15 @@
 //
 // Guarantees: any thread may call anything, also from inside of what the watchdog calls. Reports
 // are made one at a time, by the thread that looked or, if another is making one, by that one after
-// it; no lock is held meanwhile. `on_report` may take long, but must not wait for what is stuck,
-// and the watchdog must not be destroyed inside of it. A `how_far` that does not answer holds up
-// the looks, not the print. It turns inspect on if it is not on, and off again at its end.
-// `deadlock_action::abort` ends the process after the report of a deadlock that is certain
-// (`deadlock::is_certain`): one through a queue, a channel or an ask, or one that can end by
-// itself, is reported and no more. Destroying it ends the thread. Cost: a look takes time with the
-// number of waits and holds, once a `period`. Limits: one watchdog at a time prints on a signal;
-// the clock must outlive the watchdog and, if that turned inspect on, what is said of it in
-// `inspect::options::time` holds for it as well.
+// it; no lock is held meanwhile. An exception of a callback is written to standard error.
+// `on_report` may take long, but must not wait for a stuck party, and must not destroy the
+// watchdog. A `how_far` that does not answer holds up the looks, not the print. It turns inspect on
+// if it is not on, and off again at its end. `deadlock_action::abort` ends the process after the
+// report of a deadlock that is certain (`deadlock::is_certain`): one through a queue, a channel or
+// an ask, or one that can end by itself, is reported and no more. Destroying it ends the thread.
+// Cost: a look takes time with the number of waits and holds, once a `period`. Limits: one watchdog
+// at a time prints on a signal; the clock must outlive the watchdog and, if that turned inspect on,
+// what is said of it in `inspect::options::time` holds for it as well.
 //
 //     inspect::watchdog dog({.held_after = 2s, .print_on_signal = SIGUSR1});
 //     const auto mail = dog.watch(emails);                 // a queue or an executor

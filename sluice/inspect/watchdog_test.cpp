@@ -316,6 +316,28 @@ TEST_F(watchdog_test, WhatIsToldMayCallTheWatchdog) {
   second.reset();
 }
 
+TEST_F(watchdog_test, ACallbackThatThrowsIsReportedAndTheNextLookReports) {
+  auto o = options();
+  int reports = 0;
+  o.deadlock_found = [](const inspect::deadlock&) { throw std::runtime_error("no disk"); };
+  o.on_report = [&](const report&) {
+    ++reports;
+    throw std::runtime_error("log is full");
+  };
+  inspect::watchdog dog(o);
+  const two_stuck stuck;
+  time_.advance(1s);
+  ::testing::internal::CaptureStderr();
+  dog.look();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "sluice: deadlock_found of watchdog threw: no disk\n"
+            "sluice: on_report of watchdog threw: log is full\n");
+  ::testing::internal::CaptureStderr();
+  dog.print();
+  (void)::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(reports, 2);
+}
+
 TEST_F(watchdog_test, TheCallbackOfADeadlockMayCallTheWatchdog) {
   std::optional<inspect::watchdog> dog;
   auto o = options();

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -163,6 +164,26 @@ TEST(BoundedQueue, DropCallbackMayUseTheQueue) {
   self = &q;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(q.push(i), status::ok);
   EXPECT_EQ(seen, (std::vector{0, 2}));
+}
+
+TEST(BoundedQueue, DropCallbackThatThrowsIsReportedAndChangesNothing) {
+  int seen = 0;
+  bounded_queue<int> q({.capacity = 1,
+                        .overflow = overflow::drop_oldest,
+                        .name = "mail",
+                        .on_drop = [&](int&&) {
+                          ++seen;
+                          throw std::runtime_error("log is full");
+                        }});
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(q.push(1), status::ok);
+  EXPECT_EQ(q.push(2), status::ok);
+  std::vector items{3, 4};
+  EXPECT_EQ(q.push_all(items).count, 2u);
+  EXPECT_EQ(drain(q), std::vector{4});
+  EXPECT_EQ(seen, 3);
+  const std::string line = "sluice: on_drop of queue 'mail' threw: log is full\n";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), line + line + line);
 }
 
 TEST(BoundedQueue, BatchOfWhichOneWasDroppedIsNotOk) {

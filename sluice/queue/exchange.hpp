@@ -58,6 +58,7 @@ struct queue_options {
   std::function<std::size_t(const T&)> weigh{};
 
   // Sees every item that a policy dropped, on the thread whose push dropped it, without the lock.
+  // An exception that leaves it is written to standard error (docs/concepts/errors.md).
   std::function<void(T&&)> on_drop{};
 };
 

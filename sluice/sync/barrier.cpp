@@ -1,5 +1,7 @@
 #include "sluice/sync/barrier.hpp"
 
+#include "sluice/base/callback.hpp"
+
 #include <mutex>
 
 namespace sluice {
@@ -37,7 +39,7 @@ auto barrier::add(count_type n, count_type leaving) -> arrival_token {
 
 void barrier::complete() noexcept {
   // Nobody can arrive, so nobody else gets here: no lock is held while the user's code runs.
-  if (completion_) completion_();
+  if (completion_) call_back("the completion of barrier", {}, completion_);
   wake_batch wakes;
   const std::lock_guard hold(guard_);
   missing_ = expected_;

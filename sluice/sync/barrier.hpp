@@ -6,13 +6,13 @@
 // Use it for work in steps (simulation, iterative solvers). Prefer `latch` when it happens once.
 //
 // Guarantees: any thread may call anything. When the last of the expected arrivals of a phase has
-// come, the completion function runs on that thread, before anybody is let through, and sees all
-// that happened before every arrival; those who are let through see all that it did. It must not
-// throw (that ends the program), nor arrive here itself. A token stands for the phase it arrived
-// in; waiting with it once that phase is over returns at once, however many have passed since.
-// `arrive_and_drop` arrives and leaves the group for all later phases. More arrivals than
-// expected, negative counts and destruction with waiters inside are broken contracts. The last
-// of those who were let through may destroy the barrier at once.
+// come, the completion function runs on that thread, before any waiter is released, and sees all
+// that happened before every arrival; the waiters see all its effects. It must not arrive here
+// itself. An exception that leaves it is written to standard error. A token stands for the phase of
+// its arrival; waiting with it after the end of that phase returns at once, however many phases
+// have passed since. `arrive_and_drop` arrives and leaves the group for all later phases. More
+// arrivals than expected, negative counts and destruction with waiters inside are broken contracts.
+// The last released waiter may destroy the barrier at once.
 // Where you resume: a coroutine on its executor, else on the thread that arrived last.
 // Cancel safety: an arrival counts for good. A wait that timed out or was stopped only ends the
 // waiting: the phase completes without it, and its token can be waited with again.

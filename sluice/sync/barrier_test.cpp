@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -165,6 +167,15 @@ TEST(barrier_DeathTest, CountsThatMakeNoSenseAreABrokenContract) {
   EXPECT_DEATH(barrier(0), "sluice::barrier.*expect at least one arrival");
   EXPECT_DEATH((void)barrier(2).arrive(-1), "sluice::barrier.*arrived at by at least one");
   EXPECT_DEATH((void)barrier(2).arrive(3), "sluice::barrier.*no more arrivals than expected");
+}
+
+TEST(barrier_test, ACompletionThatThrowsIsReportedAndThePhaseEnds) {
+  barrier step(1, [] { throw std::runtime_error("log is full"); });
+  ::testing::internal::CaptureStderr();
+  step.arrive_and_wait();
+  step.arrive_and_wait();
+  const std::string line = "sluice: the completion of barrier threw: log is full\n";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), line + line);
 }
 
 TEST(barrier_DeathTest, ArrivingFromTheCompletionIsABrokenContract) {

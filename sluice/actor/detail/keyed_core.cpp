@@ -7,6 +7,7 @@
 
 #include "sluice/actor/detail/cell_extra.hpp"
 #include "sluice/actor/detail/system_core.hpp"
+#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/sync/named.hpp"
 
@@ -403,7 +404,13 @@ void keyed_core::later(std::chrono::nanoseconds wait, void (keyed_core::*what)()
 void keyed_core::failed(const keyed_life& who, keyed_step what,
                         const std::exception_ptr& why) noexcept {
   failures_.fetch_add(1, relaxed);
-  if (options_.on_failure) return options_.on_failure({options_.type, who.key(), what, why});
+  if (options_.on_failure) {
+    try {
+      return options_.on_failure({options_.type, who.key(), what, why});
+    } catch (...) {  // both are reported
+      report_exception("on_failure of keyed_actors", options_.type, std::current_exception());
+    }
+  }
   report_to_stderr(who.self().name() + ", " + std::string(to_string(what)), why);
 }
 

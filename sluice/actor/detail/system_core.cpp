@@ -6,6 +6,7 @@
 
 #include "sluice/actor/detail/cell_extra.hpp"
 #include "sluice/actor/detail/error_text.hpp"
+#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::detail {
@@ -69,19 +70,21 @@ void system_core::lost(const cell& to, const envelope& e, loss why) noexcept {
   if (!options_.on_dead_letter || is_gone_.load(relaxed)) return;
   const std::string name = to.name();
   const std::string path = to.path();
-  options_.on_dead_letter({.to = to.id(),
+  const dead_letter letter{.to = to.id(),
                            .name = name,
                            .path = path,
                            .type = to.type(),
                            .message = e.ops->type,
                            .is_request = e.is_request,
                            .from = e.from,
-                           .why = why});
+                           .why = why};
+  call_back("on_dead_letter of actor_system", options_.name, options_.on_dead_letter, letter);
 }
 
 void system_core::answered_late(const late_reply& how) noexcept {
   late_replies_.fetch_add(1, relaxed);
-  if (options_.on_late_reply && !is_gone_.load(relaxed)) options_.on_late_reply(how);
+  if (!options_.on_late_reply || is_gone_.load(relaxed)) return;
+  call_back("on_late_reply of actor_system", options_.name, options_.on_late_reply, how);
 }
 
 void system_core::failed(const cell& who, const std::exception_ptr& error,
@@ -89,7 +92,13 @@ void system_core::failed(const cell& who, const std::exception_ptr& error,
   failures_.fetch_add(1, relaxed);
   if (actor_observer* const watching = observer()) watching->failed(who.id(), error);
   const std::string name = who.name();
-  if (options_.on_failure) return options_.on_failure({who.id(), name, error, what});
+  if (options_.on_failure) {
+    try {
+      return options_.on_failure({who.id(), name, error, what});
+    } catch (...) {  // both are reported
+      report_exception("on_failure of actor_system", options_.name, std::current_exception());
+    }
+  }
   const std::string why = error_text(error);
   std::fprintf(stderr, "sluice: actor '%s' failed: %s; decided: %s\n", name.c_str(), why.c_str(),
                std::string(to_string(what)).c_str());

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "sluice/actor/detail/become.hpp"
+#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
 
 namespace sluice::detail {
@@ -163,11 +164,12 @@ bool topic_table::hand_over(subscriber& to, std::string_view topic, const void* 
   to.missed.fetch_add(1, relaxed);
   missed_.increment();
   if (options_.on_drop) {
-    options_.on_drop({.topic = topic,
-                      .message = to.type_name,
-                      .which = to.number,
-                      .subscriber = to.who->id(),
-                      .why = how});
+    const missed_event missed{.topic = topic,
+                              .message = to.type_name,
+                              .which = to.number,
+                              .subscriber = to.who->id(),
+                              .why = how};
+    call_back("on_drop of event_bus", {}, options_.on_drop, missed);
   }
   return false;
 }

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/base/outcome.hpp"
 #include "sluice/flow/flow_ended.hpp"
 
@@ -68,6 +69,11 @@ inline flow_ended why_none(status why) noexcept {
 // Sees an item that was taken and could be given to nobody.
 template <class End>
 using undelivered = std::function<void(taken_t<End>&&)>;
+
+template <class Callback, class T>
+void report_undelivered(const char* source, const Callback& callback, T& item) noexcept {
+  if (callback) call_back(source, {}, callback, std::move(item));
+}
 
 // Thrown by one of several coroutines that work together, when there is nobody left to give
 // anything to: those that wait for an item are ended with it.

@@ -2,6 +2,7 @@
 
 // The rest of exchange.hpp: the waits to push and to pop, the batches, closing, counting.
 
+#include "sluice/base/callback.hpp"
 #include "sluice/queue/exchange.hpp"
 
 namespace sluice {
@@ -211,8 +212,11 @@ void exchange<T, Store>::take_more(std::vector<T>& taken, std::size_t max) {
 template <class T, class Store>
 void exchange<T, Store>::report(bin& dropped) {
   if (!on_drop_ || !dropped.first.has_value()) return;
-  on_drop_(std::move(*dropped.first));
-  for (T& item : dropped.more) on_drop_(std::move(item));
+  const auto report_one = [this](T& item) {
+    call_back("on_drop of queue", name_, on_drop_, std::move(item));
+  };
+  report_one(*dropped.first);
+  for (T& item : dropped.more) report_one(item);
 }
 
 template <class T, class Store>
