@@ -5,7 +5,8 @@
 namespace sluice {
 
 actor_system::actor_system(executor& on, options o)
-    : core_(*new detail::system_core(on, std::move(o))) {}
+    : use_(&on, executor_user::actor_system),
+      core_(*new detail::system_core(on, std::move(o))) {}
 
 actor_system::~actor_system() {
   stop();

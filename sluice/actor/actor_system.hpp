@@ -11,8 +11,8 @@
 // order; what is left in mailboxes becomes dead letters. `shutdown_within`: closes, and stops at
 // the limit (of one actor and those below it: ref.hpp). After that `spawn` gives refs to actors
 // that are over. The destructor stops, and waits; an actor that does not come to the end of its
-// handler makes it wait for ever. The executor must outlive the system; somebody must go on running
-// what it has.
+// handler makes it wait for ever. The executor must outlive the system, which its destructor
+// checks, and must still be run.
 //
 //     work_stealing_pool pool;
 //     actor_system system(pool);
@@ -34,6 +34,7 @@
 #include "sluice/actor/detail/system_core.hpp"
 #include "sluice/actor/detail/typed_cell.hpp"
 #include "sluice/actor/ref.hpp"
+#include "sluice/executor/executor.hpp"
 
 namespace sluice {
 
@@ -107,6 +108,7 @@ class actor_system {
   const detail::system_core& core() const noexcept { return core_; }
 
  private:
+  const executor_use use_;
   detail::system_core& core_;  // refs of its actors may keep it for longer
 };
 

@@ -31,6 +31,11 @@ T glance(const atomic<T>& at) noexcept {
 
 namespace sluice {
 
+// For numbers that no schedule depends on, because only a failed contract reads them: an access is
+// no scheduling point of a simulated build.
+template <class T>
+using uncontrolled_atomic = std::atomic<T>;
+
 inline constexpr auto relaxed = std::memory_order_relaxed;
 inline constexpr auto acquire = std::memory_order_acquire;
 inline constexpr auto release = std::memory_order_release;

@@ -1,7 +1,10 @@
 #include "sluice/executor/executor.hpp"
 
-#include <cstdio>
 #include <memory>
+#include <new>
+#include <string>
+
+#include "sluice/base/callback.hpp"
 
 namespace sluice {
 namespace {
@@ -17,7 +20,7 @@ class posted_submission final : public work {
     try {
       f_();
     } catch (...) {
-      report_to_stderr(on_.name(), std::current_exception());
+      on_.report_error(std::current_exception());
     }
   }
 
@@ -43,18 +46,43 @@ status executor::accept(submission& f, const wait_limits* limits) {
   return status::ok;
 }
 
-void report_to_stderr(std::string_view executor_name, const std::exception_ptr& error) noexcept {
-  const auto say = [&](const char* what) {
-    std::fprintf(stderr, "sluice: a function submitted to executor '%.*s' threw: %s\n",
-                 static_cast<int>(executor_name.size()), executor_name.data(), what);
-  };
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    say(e.what());
-  } catch (...) {
-    say("something that is not a std::exception");
+void executor::report_error(const std::exception_ptr& error) noexcept {
+  report_to_stderr(name(), error);
+}
+
+detail::error_route_ref executor::errors() noexcept {
+  // acquire: pairs with the release of the thread that made it.
+  auto* known = errors_.load(acquire);
+  if (known == nullptr) {
+    detail::error_route* made = nullptr;
+    try {
+      made = new detail::error_route(*this);
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
+    if (errors_.compare_exchange_strong(known, made, acq_rel, acquire)) {
+      known = made;
+    } else {
+      made->release();
+    }
   }
+  known->add_reference();
+  return detail::error_route_ref(known);
+}
+
+void executor::end(const char* type) noexcept {
+  if (const std::string users = users_.text(); !users.empty()) [[unlikely]] {
+    const std::string expected = "no users at its end, found " + users +
+                                 " (an executor must outlive its users)";
+    check_named(false, type, std::string(name()).c_str(), expected.c_str());
+  }
+  if (glance(errors_) == nullptr) return;
+  // acquire: pairs with the release of the thread that made it.
+  errors_.exchange(nullptr, acquire)->close();
+}
+
+void report_to_stderr(std::string_view executor_name, const std::exception_ptr& error) noexcept {
+  report_exception("a function submitted to executor", executor_name, error);
 }
 
 }  // namespace sluice

@@ -18,6 +18,10 @@
 //   accepted, allocates nothing and never waits, or else work under way could not end. After an
 //   executor has ended, a post is run by the thread that makes it.
 //
+// An executor must outlive its users: spawned tasks, scopes, pending stages of futures, strands,
+// actor systems, and the like (docs/concepts/lifetimes.md). Its destructor runs all work inside,
+// then checks that: a remaining user is a broken contract, in every build, that names the executor.
+//
 // Guarantees: any thread may call anything. What happened before a submit or post is seen by the
 // function. Whether order is kept is said by each executor.
 // To write your own, override `post`; submissions are then allocated and posted, without a bound.
@@ -34,6 +38,8 @@
 
 #include "sluice/base/outcome.hpp"
 #include "sluice/base/work.hpp"
+#include "sluice/executor/detail/error_route.hpp"
+#include "sluice/executor/detail/executor_users.hpp"
 #include "sluice/executor/submission.hpp"
 #include "sluice/sync/wait.hpp"
 
@@ -69,9 +75,23 @@ class executor : public work_sink {
   // The executor whose work the calling thread is running, or null.
   static executor* current() noexcept;
 
+  // Reports an exception without an addressee. By default, writes to standard error.
+  virtual void report_error(const std::exception_ptr& error) noexcept;
+
+  // For the library. Counts a user of this executor, from its construction to its end.
+  void begin_use(executor_user kind) noexcept { users_.add(kind); }
+  void end_use(executor_user kind) noexcept { users_.remove(kind); }
+  // For the library. The way to `report_error` for a caller that may outlive this executor.
+  detail::error_route_ref errors() noexcept;
+
  protected:
-  executor() = default;
-  ~executor() = default;
+  using spread = detail::executor_users::spread;
+  explicit executor(spread users = spread::one_place) : users_(users) {}
+  ~executor() { end("sluice::executor"); }
+
+  // Called by the destructor of a derived class when all work inside has run. Checks that no users
+  // remain, and ends reports through `errors`.
+  void end(const char* type) noexcept;
 
   // Takes a submission, waiting for room within the limits (null: without waiting).
   virtual status accept(submission& f, const wait_limits* limits);
@@ -87,6 +107,27 @@ class executor : public work_sink {
    private:
     executor* const before_;
   };
+
+ private:
+  detail::executor_users users_;
+  atomic<detail::error_route*> errors_{nullptr};  // made when it is first asked for
+};
+
+// A user of an executor (null: of none), for as long as this lives.
+class executor_use {
+ public:
+  executor_use(executor* of, executor_user kind) noexcept : of_(of), kind_(kind) {
+    if (of != nullptr) of->begin_use(kind);
+  }
+  executor_use(const executor_use&) = delete;
+  executor_use& operator=(const executor_use&) = delete;
+  ~executor_use() {
+    if (of_ != nullptr) of_->end_use(kind_);
+  }
+
+ private:
+  executor* const of_;
+  const executor_user kind_;
 };
 
 // What an executor does with an exception that left a submission, when the user gave it nothing

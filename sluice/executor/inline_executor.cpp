@@ -43,7 +43,7 @@ status inline_executor::accept(submission& f, const wait_limits* limits) {
   try {
     mine();
   } catch (...) {
-    report_to_stderr(name(), std::current_exception());
+    report_error(std::current_exception());
   }
   return status::ok;
 }

@@ -19,6 +19,9 @@ namespace sluice {
 
 class inline_executor final : public executor {
  public:
+  inline_executor() = default;
+  ~inline_executor() { end("sluice::inline_executor"); }
+
   void post(work& item) noexcept override;
   std::string_view name() const noexcept override { return "inline"; }
 

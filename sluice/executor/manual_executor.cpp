@@ -17,6 +17,7 @@ manual_executor::~manual_executor() {
     intake_.take_back();
     run_all();
   } while (!intake_.retire());
+  end("sluice::manual_executor");
 }
 
 void manual_executor::post(work& item) noexcept {

@@ -1,5 +1,7 @@
 #include "sluice/executor/queued_executor.hpp"
 
+#include "sluice/base/callback.hpp"
+
 namespace sluice {
 namespace {
 
@@ -15,10 +17,21 @@ queue_options<submission> to_queue(std::size_t capacity, overflow policy, std::s
 
 queued_executor::queued_executor(const char* type, intake_options o,
                                  std::optional<priority_order> order)
-    : intake_(type, to_queue(o.capacity, o.overflow, std::move(o.name), std::move(o.on_drop)),
+    : executor(o.users),
+      intake_(type,
+              to_queue(o.capacity, o.overflow, std::move(o.name), guarded(std::move(o.on_drop))),
               order),
       on_error_(std::move(o.on_error)),
       caller_runs_(o.overflow == overflow::caller_runs) {}
+
+// An exception of `on_drop` goes to `on_error`, not to the submitter.
+std::function<void(submission&&)> queued_executor::guarded(
+    std::function<void(submission&&)>&& on_drop) {
+  if (!on_drop) return {};
+  return [this, on_drop = std::move(on_drop)](submission&& dropped) {
+    call_back_or_report(on_error_, "on_drop of executor", name(), on_drop, std::move(dropped));
+  };
+}
 
 status queued_executor::accept(submission& f, const wait_limits* limits) {
   check_named(static_cast<bool>(f), "sluice::executor", intake_.name().c_str(),
@@ -52,17 +65,13 @@ bool queued_executor::run_submission(submission& f) noexcept {
     return true;
   } catch (...) {
     failures_.fetch_add(1, relaxed);
-    if (!on_error_) {
-      report_to_stderr(name(), std::current_exception());
-    } else {
-      try {
-        on_error_(std::current_exception());
-      } catch (...) {
-        report_to_stderr(name(), std::current_exception());
-      }
-    }
+    queued_executor::report_error(std::current_exception());
     return false;
   }
+}
+
+void queued_executor::report_error(const std::exception_ptr& error) noexcept {
+  report_to(on_error_, "a function submitted to executor", name(), error);
 }
 
 }  // namespace sluice

@@ -7,6 +7,8 @@
 // `async_submit`), reject, drop_newest, drop_oldest, latest, caller_runs (the submitting thread
 // runs it before `submit` returns ok; an exception that leaves it is reported like any other; one
 // that submits in turn, and so on, is run by its caller to a depth of 64, and then hears `full`).
+// An exception of `on_drop` goes to `on_error`. An exception of `on_error` goes to standard error,
+// together with its argument (docs/concepts/errors.md).
 
 #include <cstddef>
 #include <functional>
@@ -47,6 +49,9 @@ class queued_executor : public executor {
   }
   bool is_closed() const noexcept { return intake_.is_closed(); }
 
+  // Calls `on_error`, if there is one.
+  void report_error(const std::exception_ptr& error) noexcept override;
+
  protected:
   struct intake_options {
     std::size_t capacity = 0;
@@ -54,6 +59,7 @@ class queued_executor : public executor {
     std::string name{};
     std::function<void(submission&&)> on_drop{};
     std::function<void(std::exception_ptr)> on_error{};  // empty: report_to_stderr
+    spread users = spread::one_place;                    // pools: a line a thread
   };
   using priority_order = detail::intake_store::by_priority::order;
   // With an order, the most urgent first; else first come, first served.
@@ -104,6 +110,7 @@ class queued_executor : public executor {
     return how;
   }
   status turned_away(submission& f, status how);
+  std::function<void(submission&&)> guarded(std::function<void(submission&&)>&& on_drop);
 
   const std::function<void(std::exception_ptr)> on_error_;
   const bool caller_runs_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sluice/executor/manual_executor.hpp"
 #include "sluice/sync/testing/coroutine.hpp"
 
 namespace sluice::queued_executor_test {
@@ -90,7 +91,27 @@ TEST(queued_executor_test, AnErrorHandlerThatThrowsIsReportedInItsTurn) {
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(ex.run_one());
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "sluice: a function submitted to executor 'counting' threw: log is full\n");
+            "sluice: a function submitted to executor 'counting' threw: no ink\n"
+            "sluice: on_error of 'counting' threw: log is full\n");
+}
+
+TEST(queued_executor_test, AnExceptionOfOnDropGoesToOnErrorAndTheSubmissionIsTaken) {
+  int drops = 0;
+  int errors = 0;
+  {
+    manual_executor ex({.capacity = 1,
+                        .overflow = overflow::drop_oldest,
+                        .on_drop = [&](submission&&) {
+                          ++drops;
+                          throw 1;
+                        },
+                        .on_error = [&](const std::exception_ptr&) { ++errors; }});
+    EXPECT_EQ(ex.submit([] {}), status::ok);
+    EXPECT_EQ(ex.submit([] {}), status::ok);
+    EXPECT_EQ(ex.run_all(), 1U);
+  }
+  EXPECT_EQ(drops, 1);
+  EXPECT_EQ(errors, 1);
 }
 
 TEST(queued_executor_DeathTest, AwaitingTheSubmissionOfNothingIsABrokenContract) {

@@ -30,7 +30,8 @@
 // also waits until they are finished; `stop` hands back those not begun. Neither from a handler,
 // which would wait for itself: a broken contract. All workers must be gone before the router; what
 // is left then is destroyed.
-// Where a handler throws, `on_error` hears it, and the worker goes on.
+// An exception of a handler or of `on_drop` goes to `on_error` and changes nothing else. An
+// exception of `key` or `priority` goes to the caller of push (docs/concepts/errors.md).
 // Cost: one short lock for all; an allocation for each item; a push looks at every worker. Joining
 // and leaving by key take time in proportion to what is queued.
 //
@@ -65,7 +66,7 @@ struct router_options {
   std::function<std::uint64_t(const T&)> key{};      // for by_key
   std::function<std::int64_t(const T&)> priority{};  // for by_priority: larger is more urgent
   std::function<void(T&&)> on_drop{};                // sees what a policy dropped
-  std::function<void(std::exception_ptr)> on_error{};  // what a handler threw; else standard error
+  std::function<void(std::exception_ptr)> on_error{};  // empty: standard error
 };
 
 template <class T>

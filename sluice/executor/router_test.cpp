@@ -583,6 +583,18 @@ TEST(router_test, ACoroutineThatWaitedForRoomIsServed) {
   EXPECT_EQ(*a.try_next(), 2);
 }
 
+TEST(router_test, AnExceptionOfOnDropGoesToOnErrorAndTheItemIsTaken) {
+  int errors = 0;
+  numbers r({.capacity = 1,
+             .overflow = overflow::drop_oldest,
+             .on_drop = [](int&&) { throw 1; },
+             .on_error = [&](const std::exception_ptr&) { ++errors; }});
+  auto a = r.join();
+  push_all(r, {1, 2, 3});
+  EXPECT_EQ(errors, 2);
+  EXPECT_EQ(all_of(a), (std::vector<int>{3}));
+}
+
 TEST(router_test, DroppingPoliciesDropFromTheInboxItWouldGoTo) {
   std::vector<int> dropped;
   const auto open = [&](overflow full) {

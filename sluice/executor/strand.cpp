@@ -62,6 +62,7 @@ strand::strand(options&& o, executor& on)
                                          .on_drop = std::move(o.on_drop),
                                          .on_error = std::move(o.on_error)}),
       on_(on),
+      use_(&on, executor_user::strand),
       per_turn_(o.per_turn),
       blocks_(o.overflow == overflow::block),
       ended_(*this) {
@@ -77,6 +78,7 @@ strand::~strand() {
   // acquire: pairs with the release in `post`, which touches nothing after it.
   for (backoff again; posting_.load(acquire) != 0;) again.pause();
   ended_.wait();  // the last post may have asked for a turn after the one that ran its item
+  end("sluice::strand");
 }
 
 bool strand::running_here() const noexcept { return inside::has(*this); }

@@ -20,9 +20,9 @@
 // `stop` hands back what has not begun. Posts are always taken and run one at a time, also after
 // the end: a coroutine that lives on the strand is never resumed beside it. drain, stop, join and
 // the destructor from inside the strand would wait for themselves: a broken contract.
-// Destruction: drains. So the underlying executor must outlive it, and somebody must go on running
-// what it has. If that one has ended, whoever submits or posts runs what is there, one thread at a
-// time, as it is with every post to it.
+// Destruction: drains. So the underlying executor must outlive it, which its destructor checks, and
+// its work must still be run. If that executor has ended, the submitting or posting thread runs the
+// work inside, one thread at a time, as with every post to it.
 // Cost: one block of memory for `capacity` functions; a submission is that of a bounded_queue plus
 // one atomic addition, and one post for every burst.
 //
@@ -50,7 +50,7 @@ struct strand_options {
   std::size_t per_turn = 64;  // functions run before others of the underlying executor come on
   std::string name = "strand";
   std::function<void(submission&&)> on_drop{};         // sees what a policy dropped
-  std::function<void(std::exception_ptr)> on_error{};  // sees what a function threw
+  std::function<void(std::exception_ptr)> on_error{};  // sees exceptions without an addressee
 };
 
 struct strand_stats {
@@ -122,6 +122,7 @@ class strand final : public queued_executor, private work {
 
   // Constant after construction.
   executor& on_;
+  const executor_use use_;
   const std::size_t per_turn_;
   const bool blocks_;
 

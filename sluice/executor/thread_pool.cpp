@@ -116,7 +116,8 @@ thread_pool::thread_pool(options o)
                        .overflow = o.overflow,
                        .name = o.name,
                        .on_drop = without_marks(std::move(o.on_drop)),
-                       .on_error = std::move(o.on_error)},
+                       .on_error = std::move(o.on_error),
+                       .users = spread::line_a_thread},
                       order_of(o)),
       core_(o.core),
       max_(o.max.value_or(o.core)),
@@ -158,6 +159,7 @@ thread_pool::~thread_pool() {
   drain();
   // acquire: pairs with the release in `post`, which touches nothing after it.
   for (backoff again; posting_.load(acquire) != 0;) again.pause();
+  end("sluice::thread_pool");
   watch::gone(static_cast<const executor*>(this));
 }
 

@@ -15,8 +15,9 @@
 // destructor not one of the pool's own: it would wait for itself, a broken contract. Submissions
 // begin as accepted (with several threads, some dozens of later ones may come first; `by_priority`,
 // the most urgent), posts in turn with them. Nothing waits behind a function that runs while a
-// thread is idle. What a function throws ends nothing: it is given to `on_error`, else written to
-// standard error (as is what on_error throws), and counted.
+// thread is idle. An exception of a function ends nothing: it is counted and given to `on_error`,
+// else written to standard error. Exceptions of callbacks and of tasks whose future was dropped are
+// given to `on_error`, too (docs/concepts/errors.md).
 // When the queue is full, as `overflow` says (queued_executor.hpp). One of the pool's own threads
 // never waits for room, because all of them could do so at once: where it would have to, it runs
 // the function itself.
@@ -88,7 +89,7 @@ struct thread_pool_options {
   bool by_priority = false;            // the most urgent first, else first come, first served
   std::chrono::nanoseconds ageing{0};  // of priorities, as priority_queue has it
   std::function<void(submission&&)> on_drop{};         // sees what a policy dropped
-  std::function<void(std::exception_ptr)> on_error{};  // sees what a function threw
+  std::function<void(std::exception_ptr)> on_error{};  // sees exceptions without an addressee
 
   std::string name = "pool";  // threads are called pool-1, pool-2, ...
   cpu_affinity affinity{};

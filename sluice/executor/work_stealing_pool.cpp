@@ -75,7 +75,8 @@ work_stealing_pool::work_stealing_pool(options o)
                                                      .overflow = o.overflow,
                                                      .name = std::move(o.name),
                                                      .on_drop = std::move(o.on_drop),
-                                                     .on_error = std::move(o.on_error)}),
+                                                     .on_error = std::move(o.on_error),
+                                                     .users = spread::line_a_thread}),
       crew_(*this, intake_,
             {.threads = o.threads,
              .spares_max = o.spares_max,
@@ -97,6 +98,7 @@ work_stealing_pool::~work_stealing_pool() {
   drain();
   // acquire: pairs with the release at the end of a post, which touches nothing after it.
   while (posting_.load(acquire) != 0) seam::yield();
+  end("sluice::work_stealing_pool");
   watch::gone(static_cast<const executor*>(this));
 }
 

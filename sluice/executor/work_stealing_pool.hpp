@@ -22,7 +22,8 @@
 //   library does not see (a system call, a std::mutex) holds up one worker.
 // - If a thread cannot be started, the constructor throws what the system said and leaves none
 //   behind; later, the pool goes on with those it has, counts it, and tries again at the next need.
-// - An exception that leaves a submission is reported, and ends nothing else.
+// - An exception that leaves a submission, a callback or a task whose future was dropped is given
+//   to `on_error`, and ends nothing else (docs/concepts/errors.md).
 // - `close` ends intake, and what is inside runs; `drain` also waits until all has run; `stop` ends
 //   soon and hands back what has not begun. The destructor drains. A worker that calls drain, stop,
 //   join or the destructor of its own pool would wait for itself: a broken contract.

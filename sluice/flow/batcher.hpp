@@ -16,9 +16,10 @@
 // Shutdown: `close` refuses further items and makes what is inside due; then `take` says closed.
 // `drain` also waits until all has been taken, and by a handler dealt with. `stop` hands back what
 // has not been taken. Neither from the handler, which would wait for itself: a broken contract.
-// Destruction: with a handler, drains, so its executor must go on running; without, what is inside
-// is destroyed, and having someone wait is a broken contract.
-// Where a handler throws, `on_error` hears it (else standard error), and the next batch comes.
+// Destruction: with a handler, drains, so its executor must outlive it, and still be run; without,
+// items inside are destroyed, and waiters inside are a broken contract.
+// An exception that leaves the handler or `on_drop` goes to `on_error` (else standard error) and
+// changes nothing else (docs/concepts/errors.md).
 // Cancel safety: a wait that timed out or was stopped gave nothing and took nothing.
 // Cost: memory for `capacity` items at construction; a vector for each batch; one timer, armed
 // while somebody waits for a batch that is not full.
@@ -230,6 +231,7 @@ class batcher final : private work {
   const sluice::overflow overflow_;
   clock& clock_;
   executor* const on_;
+  const executor_use use_;
   const std::function<void(batch)> handler_;
   const std::function<void(T&&)> on_drop_;
   const std::function<void(std::exception_ptr)> on_error_;

@@ -228,6 +228,28 @@ TEST_F(batcher_test, LimitsAndCloseEndTheWaitForRoom) {
   EXPECT_EQ(b.stats().rejected, 1u);
 }
 
+TEST_F(batcher_test, AnExceptionOfOnDropGoesToOnErrorAndTheItemIsTaken) {
+  int errors = 0;
+  auto o = sized(2, 2, overflow::drop_oldest);
+  o.on_drop = [](int&&) { throw 1; };
+  o.on_error = [&](const std::exception_ptr&) { ++errors; };
+  numbers b(o);
+  push_all(b, {1, 2, 3});
+  EXPECT_EQ(errors, 1);
+  EXPECT_EQ(*b.try_take(), (batch{2, 3}));
+}
+
+TEST(batcher_DeathTest, ABatcherThatOutlivesItsPoolIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        std::optional<batcher<int>> late;
+        thread_pool pool({.core = 1, .name = "io"});
+        late.emplace(batcher<int>::options{}, pool, [](std::vector<int>) {});
+      },
+      "sluice::thread_pool \"io\": .*found 1 batcher ");
+}
+
 TEST_F(batcher_test, TheOtherPoliciesDoWhatTheySay) {
   std::vector<int> dropped;
   const auto open = [&](overflow full) {

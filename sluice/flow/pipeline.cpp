@@ -3,10 +3,13 @@
 namespace sluice {
 
 pipeline_handle::~pipeline_handle() {
-  if (core_ == nullptr || core_->has_ended()) return;
-  core_->must_not_be_inside("its destructor");
-  core_->close();
-  core_->ended().wait();
+  if (core_ == nullptr) return;
+  if (!core_->has_ended()) {
+    core_->must_not_be_inside("its destructor");
+    core_->close();
+    core_->ended().wait();
+  }
+  core_->report_unread_error();
 }
 
 status pipeline_handle::join_within(const wait_limits& limits) {

@@ -21,7 +21,8 @@
 // `ordered`, hands results on in the order in which it took the items; for that at most `window`
 // of its items are under way or wait for an earlier one.
 // Errors: an exception that leaves a function stops the line, and `join` throws a pipeline_error
-// that names the stage, with the exception nested; or, with stage_errors::skip, only that item is
+// that names the stage, with the exception nested (without a join, the destructor reports it to the
+// executor: docs/concepts/errors.md); or, with stage_errors::skip, only that item is
 // dropped, counted and reported. Items must be nothrow movable. `sink` throws when there is no
 // memory to start the line, and nothing has run; out of memory for a pipeline_error, it terminates.
 // The end: `close` = no more comes in, what is inside runs through. `stop`, the stop_token of the

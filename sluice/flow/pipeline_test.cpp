@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -419,6 +420,55 @@ TEST_F(pipeline_test, OnlyTheFirstErrorCounts) {
   for (const int i : up_to(20)) (void)line.push(i);
   EXPECT_THROW(line.drain(), pipeline_error);
   EXPECT_EQ(line.stats()[0].out, 0U);
+}
+
+TEST_F(pipeline_test, AnErrorThatNoJoinHasThrownIsReportedToTheExecutor) {
+  std::vector<std::string> told;
+  const auto tell = [&](const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const pipeline_error& e) {
+      told.push_back(e.what());
+    }
+  };
+  thread_pool mine({.core = 1, .on_error = tell});
+  const auto fails = [](int) { throw std::out_of_range("three"); };
+  {
+    auto line = pipeline<int>::on(mine).sink("keep", fails);
+    (void)line.push(1);
+  }
+  EXPECT_EQ(told, std::vector<std::string>{"sluice: stage 'keep' threw: three"});
+  {
+    auto line = pipeline<int>::on(mine).sink("keep", fails);
+    (void)line.push(1);
+    EXPECT_THROW(line.drain(), pipeline_error);
+  }
+  EXPECT_EQ(told.size(), 1U) << "it was thrown";
+}
+
+TEST_F(pipeline_test, BothErrorsAreReportedWhenOnErrorOfAStageThrows) {
+  ::testing::internal::CaptureStderr();
+  auto line = pipeline<int>::on(pool).sink(
+      "keep", [](int) { throw std::out_of_range("three"); },
+      {.errors = stage_errors::skip,
+       .on_error = [](const pipeline_error&) { throw std::runtime_error("log is full"); }});
+  (void)line.push(1);
+  line.drain();
+  EXPECT_EQ(line.stats()[0].skipped, 1U);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "sluice: a function of stage 'keep' threw: three\n"
+            "sluice: on_error of stage 'keep' threw: log is full\n");
+}
+
+TEST(pipeline_DeathTest, APipelineThatOutlivesItsPoolIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        std::optional<pipeline<int>> late;
+        thread_pool other({.core = 1, .name = "io"});
+        late.emplace(pipeline<int>::on(other).sink("keep", [](int) {}));
+      },
+      "sluice::thread_pool \"io\": .*found 1 pipeline ");
 }
 
 // ---- the end

@@ -40,7 +40,8 @@ struct stage_options {
   bool ordered = false;         // results leave in the order in which their items came in
   std::size_t window = 0;       // ordered: how far results may run ahead; 0: 4 * parallelism
   stage_errors errors = stage_errors::stop;
-  // skip: hears of each. From several threads at once when parallelism > 1; must not throw.
+  // skip: called for each; by several threads at once if parallelism > 1. An exception that leaves
+  // it is written to standard error, with the error.
   std::function<void(const pipeline_error&)> on_error{};
 };
 

@@ -293,6 +293,7 @@ class cell : public work, private child_hook {
   void finish() noexcept;
   void keep_path();
   void lose_messages() noexcept;
+  void leave_executor() noexcept;
   void tell_end(std::vector<watcher>& those) const noexcept;
   void order_stop(stop_how how) noexcept;
   bool is_told_by_parent() const noexcept;

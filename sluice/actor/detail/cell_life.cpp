@@ -21,11 +21,13 @@ namespace sluice::detail {
 // Nobody posts it meanwhile, also if its constructor sends to itself: scheduled_ is true.
 void cell::begin_life() {
   if (!comes_back_) scheduled_ = true;  // else it is, and others may be sending already
+  if (on_ != &system_.on()) on_->begin_use(executor_user::actor);
   if (parent_ != nullptr && !parent_->adopt(*this)) {
     // The parent takes no more children: it is born dead.
     mode_ = mode::over;
     close_intake();
     keep_path();
+    leave_executor();
     {
       const std::lock_guard hold(guard_);
       ends_ = true;
@@ -312,6 +314,7 @@ void cell::finish() noexcept {
   lose_messages();
   const end_reason why = extra_ != nullptr ? extra_->reason : end_reason::stopped;
   keep_path();
+  leave_executor();
   {
     const std::lock_guard hold(guard_);
     over_.store(true, sluice::release);  // release: pairs with the acquire in is_over
@@ -335,6 +338,11 @@ void cell::finish() noexcept {
   std::move(of_parent, all.end(), std::back_inserter(extra_->watchers));
   all.erase(of_parent, all.end());
   tell_end(all);
+}
+
+// Before others see its end: they may end the executor.
+void cell::leave_executor() noexcept {
+  if (on_ != &system_.on()) on_->end_use(executor_user::actor);
 }
 
 void cell::tell_end(std::vector<watcher>& those) const noexcept {

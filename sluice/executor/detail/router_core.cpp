@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/base/rendezvous.hpp"
 #include "sluice/sync/named.hpp"
 
@@ -258,13 +259,7 @@ void router_core::serve_producers(aftermath& after) noexcept {
 void router_core::report(cells& dropped) {
   while (!dropped.empty()) {
     const routed_ptr item(&dropped.pop_front());
-    if (!on_drop_) continue;
-    try {
-      on_drop_(*item);
-    } catch (...) {
-      while (!dropped.empty()) delete &dropped.pop_front();
-      throw;
-    }
+    if (on_drop_) call_back_or_report(on_error_, "on_drop of router", name_, on_drop_, *item);
   }
 }
 
@@ -490,12 +485,7 @@ void router_core::handle(member& m, routed& item) noexcept {
       const std::lock_guard hold(guard_);
       ++m.counts_.failed;
     }
-    try {
-      if (!on_error_) throw;
-      on_error_(std::current_exception());
-    } catch (...) {
-      report_to_stderr(name_, std::current_exception());
-    }
+    report_to(on_error_, "a handler of router", name_, std::current_exception());
   }
 }
 

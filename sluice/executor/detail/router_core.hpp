@@ -197,7 +197,11 @@ class router_core {
 class router_core::member final : private work {
  public:
   member(router_core& core, executor* on, std::function<void(routed&)> handler)
-      : core_(core), on_(on), handler_(std::move(handler)), over_(*this) {}
+      : core_(core),
+        on_(on),
+        use_(on, executor_user::router_worker),
+        handler_(std::move(handler)),
+        over_(*this) {}
   ~member();
 
   router_core& core() const noexcept { return core_; }
@@ -223,6 +227,7 @@ class router_core::member final : private work {
 
   router_core& core_;
   executor* const on_;
+  const executor_use use_;
   const std::function<void(routed&)> handler_;
   atomic<std::uint32_t> turns_{0};  // grows under the core's guard_, becomes less under over_'s
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/flow/batcher.hpp"
 
 namespace sluice {
@@ -17,6 +18,7 @@ batcher<T>::batcher(options o, executor* on, std::function<void(batch)> handler)
       overflow_(o.overflow),
       clock_(o.clock != nullptr ? *o.clock : real_clock()),
       on_(on),
+      use_(on, executor_user::batcher),
       handler_(std::move(handler)),
       on_drop_(std::move(o.on_drop)),
       on_error_(std::move(o.on_error)),
@@ -245,12 +247,7 @@ void batcher<T>::handle(batch&& items) noexcept {
       const std::lock_guard hold(guard_);
       ++counts_.failed;
     }
-    try {
-      if (!on_error_) throw;
-      on_error_(std::current_exception());
-    } catch (...) {
-      report_to_stderr(name_, std::current_exception());
-    }
+    report_to(on_error_, "the handler of batcher", name_, std::current_exception());
   }
   handling_ = before;
 }

@@ -16,7 +16,10 @@ class batcher<T>::push_op {
   bool attempt() {
     std::optional<T> dropped;
     const bool finished = locked(dropped);
-    if (dropped.has_value() && batcher_.on_drop_) batcher_.on_drop_(std::move(*dropped));
+    if (dropped.has_value() && batcher_.on_drop_) {
+      call_back_or_report(batcher_.on_error_, "on_drop of batcher", batcher_.name_,
+                          batcher_.on_drop_, std::move(*dropped));
+    }
     return finished;
   }
   enlisted enlist(waiter& who) {

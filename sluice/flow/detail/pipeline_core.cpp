@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "sluice/base/callback.hpp"
 #include "sluice/base/check.hpp"
 #include "sluice/executor/strand.hpp"
 
@@ -73,7 +74,14 @@ void stage_base::failed(pipeline_core& core) noexcept {
     return;
   }
   skipped_.fetch_add(1, relaxed);
-  if (options_.on_error) options_.on_error(pipeline_error(name_));
+  if (!options_.on_error) return;
+  const pipeline_error error(name_);
+  try {
+    options_.on_error(error);
+  } catch (...) {
+    report_exception("a function of stage", name_, error.nested_ptr());
+    report_exception("on_error of stage", name_, std::current_exception());
+  }
 }
 
 bool stage_base::worker_leaves() noexcept {
@@ -85,6 +93,7 @@ bool stage_base::worker_leaves() noexcept {
 
 pipeline_core::pipeline_core(executor& on, pipeline_options o)
     : executor_(on),
+      use_(&on, executor_user::pipeline),
       clock_(o.clock != nullptr ? *o.clock : real_clock()),
       options_(std::move(o)),
       token_(stop_.get_token()) {}
@@ -123,13 +132,23 @@ void pipeline_core::worker_ended() noexcept {
   if (workers_.fetch_sub(1, acq_rel) == 1) ended_.set();
 }
 
-void pipeline_core::rethrow_error() const {
+void pipeline_core::rethrow_error() {
   std::exception_ptr error;
   {
     const std::lock_guard hold(guard_);
     error = error_;
+    was_thrown_ = true;
   }
   if (error != nullptr) std::rethrow_exception(error);
+}
+
+void pipeline_core::report_unread_error() noexcept {
+  std::exception_ptr error;
+  {
+    const std::lock_guard hold(guard_);
+    if (!was_thrown_) error = error_;
+  }
+  if (error != nullptr) executor_.report_error(error);
 }
 
 void pipeline_core::must_not_be_inside(const char* call) const noexcept {

@@ -106,7 +106,8 @@ class pipeline_core {
   void request_stop() noexcept;
   bool has_ended() const noexcept { return ended_.is_set(); }
   event& ended() noexcept { return ended_; }
-  void rethrow_error() const;
+  void rethrow_error();
+  void report_unread_error() noexcept;  // by its destructor: if no join has thrown it
   void must_not_be_inside(const char* call) const noexcept;
   std::size_t unprocessed() const noexcept;
   std::vector<stage_stats> stats() const;
@@ -118,6 +119,7 @@ class pipeline_core {
   };
 
   executor& executor_;
+  const executor_use use_;
   clock& clock_;
   const pipeline_options options_;
   std::stop_source stop_;
@@ -125,7 +127,9 @@ class pipeline_core {
   std::vector<std::unique_ptr<stage_base>> stages_;
   atomic<std::size_t> workers_{0};
   mutable spin_lock guard_;
-  std::exception_ptr error_;  // protected by guard_; the first
+  // Protected by guard_.
+  std::exception_ptr error_;  // the first
+  bool was_thrown_ = false;
   event ended_;
   std::optional<std::stop_callback<ask>> on_stop_;  // last made, first gone
 };
