@@ -10,6 +10,8 @@
 // When the executor does not run it:
 //   refused (full, closed, timed out, stopped)   future_error::rejected; try_async: the status
 //   dropped by its policy, or destroyed unrun    future_error::broken_promise
+// An exception of a function whose future was dropped is reported to the executor's `on_error`
+// (docs/concepts/errors.md).
 // Cost: one allocation.
 //
 //     auto total = async(pool, [rows](std::stop_token stop) { return sum(rows, stop); });

@@ -15,12 +15,15 @@
 // the thread that completes the future runs on it already, else posted to it. With none: on the
 // thread that completes the future, or at once on this one if it is complete. A chain of any length
 // needs no stack: functions that complete futures from inside functions run directly 64 deep, and
-// from there on one after the other. An executor or clock must outlive the futures it is for.
+// from there on one after the other. An executor must outlive the functions attached on it, which
+// its destructor checks, and must not have ended when a function is attached. A clock must outlive
+// its timeouts.
 // Cancel safety: a limited wait that ended early leaves the future as it was. Destroying a future
 // does not stop the work (docs/decisions/0008); `cancel` asks the producer, through its stop_token,
 // however long the chain; what the future then ends with is the producer's to say.
-// Exceptions: what a function throws is the result of its future. An and_then that would wait for
-// itself, directly or around several, ends with future_error::cycle.
+// Exceptions: an exception of a function is the result of its future. That of a dropped future of
+// an executor is reported (docs/concepts/errors.md). An and_then that would wait for itself,
+// directly or around several, ends with future_error::cycle.
 // Cost: a stage is one block of about 90 bytes from a list that the thread keeps, and one
 // compare-and-swap; no stop_source unless somebody asks for a token (./bench future).
 // Limits: no T aligned to more than 16 bytes.

@@ -94,6 +94,11 @@ class promise {
     return try_set([&](settled<T>& result) { result.fail(std::move(error)); });
   }
 
+  // For the library: sets the error of `from`, without reading it.
+  void pass_error(settled<T>& from) noexcept {
+    must(try_set([&](settled<T>& result) { from.pass_error(result); }));
+  }
+
   // Requested when the consumer cancels. Empty once the promise is set.
   std::stop_token stop_token() const {
     state_type* const state = state_.load(relaxed);

@@ -15,7 +15,8 @@
 //
 // - `with_scope(executor, body)` is awaited: runs the body as part of the awaiting task and goes on
 //   when the body and all children have ended. `sync_scope(executor, body)` is the same for a plain
-//   function, and blocks. A `scope` of your own must be joined before it is destroyed.
+//   function, and blocks. A `scope` of your own that has started a child must be joined before it
+//   is destroyed, also by an exception: a broken contract otherwise.
 // - A child starts on the scope's executor, as a submission (so against its bound), with the
 //   scope's priority: `with_scope({pool, 9}, body)`, `scope s(start_on{pool, 9})`. It hears the
 //   scope's token, which asks when the scope fails, is cancelled, or when the token in the options
@@ -29,8 +30,9 @@
 //   after the scope was asked to stop is freed unrun.
 //
 // Guarantees: any thread may call anything but `join`, which one calls, once. When join returns,
-// every frame is freed and every effect of a child is seen. Starting a child after join has ended,
-// and destroying a scope with children inside, are broken contracts.
+// every frame is freed and every effect of a child is seen. Starting a child after join has ended
+// is a broken contract. The executor must live until all children have ended, which its destructor
+// checks.
 // Limits: a child that waits in `start` for room waits for its siblings, not for itself: use
 // `async_start` or a larger bound where all of them start more.
 // Cost: one allocation a child beside its frame; about 200 bytes a scope.

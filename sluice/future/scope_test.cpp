@@ -488,6 +488,37 @@ TEST_F(scope_DeathTest, DestroyingAScopeWithChildrenInsideIsABrokenContract) {
       "scope.*no children inside");
 }
 
+// Its failure would be lost.
+TEST_F(scope_DeathTest, DestroyingAScopeUnjoinedIsABrokenContractAlsoWhenItsChildrenHaveEnded) {
+  const char* const expected =
+      "sluice::scope \"parts\": expected to be joined before its destruction";
+  scope_options options;
+  options.name = "parts";
+  EXPECT_DEATH(
+      {
+        scope s(here, options);
+        s.start([] { throw std::runtime_error("no ink"); });
+      },
+      expected);
+  EXPECT_DEATH(
+      {
+        try {
+          scope s(here, options);
+          s.start([] {});
+          throw std::runtime_error("the block fails");
+        } catch (const std::runtime_error&) {
+        }
+      },
+      expected);
+}
+
+TEST_F(scope_test, AScopeWithoutChildrenNeedsNoJoin) {
+  scope s(here);
+  s.cancel();
+  s.start([] {});
+  EXPECT_EQ(s.children(), 0U);
+}
+
 TEST_F(scope_DeathTest, StartingAChildAfterJoinHasEndedIsABrokenContract) {
   EXPECT_DEATH(
       {

@@ -6,6 +6,8 @@
 // Guarantees: a plain value, as movable and copyable as T is (an error is always both). `value()`
 // gives the value or throws the exception, so code that does not look at `has_value` cannot read
 // past an error. Moved from, it still says what it held, as a moved-from T does.
+// An error in a copy or in a moved-to object is not reported, unlike that of a dropped future
+// (docs/concepts/errors.md).
 // T may be void (`value()` then only throws or returns) or a reference.
 //
 //     f.handle([](settled<int> s) { return s ? s.value() : 0; });
@@ -19,6 +21,7 @@
 #include <utility>
 
 #include "sluice/base/check.hpp"
+#include "sluice/future/detail/unread_error.hpp"
 
 namespace sluice {
 
@@ -104,13 +107,13 @@ class settled {
   }
 
   // Null when there is a value.
-  std::exception_ptr error() const noexcept { return is_error() ? *failure() : nullptr; }
+  std::exception_ptr error() const noexcept { return is_error() ? failure() : nullptr; }
   // The error, if it is an E; valid as long as this object.
   template <class E>
   const E* error_as() const {
     if (!is_error()) return nullptr;
     try {
-      std::rethrow_exception(*failure());
+      std::rethrow_exception(failure());
     } catch (const E& e) {
       return &e;  // the exception object lives as long as the pointer to it does
     } catch (...) {
@@ -136,19 +139,44 @@ class settled {
     ::new (place()) std::exception_ptr(std::move(error));
     kind_ = kind::error;
   }
-  std::exception_ptr take_error() noexcept { return std::move(*failure()); }
-  bool is_error() const noexcept { return kind_ == kind::error; }
+  bool is_error() const noexcept { return kind_ >= kind::error; }
+  // Moves the error to `to`, which is unset, without reading it. Unset afterwards.
+  template <class U>
+  void pass_error(settled<U>& to) noexcept {
+    if (kind_ == kind::unread) {
+      ::new (to.place()) detail::unread_error*(*unread());
+      to.kind_ = settled<U>::kind::unread;
+      kind_ = kind::unset;
+    } else {
+      to.fail(std::move(*plain()));
+      reset();
+    }
+  }
+  // Has an error reported to `on` (null: on standard error) if it is never read.
+  void report_unread(executor* on) noexcept {
+    if (kind_ != kind::error) [[likely]] return;
+    auto* const made = detail::unread_error::make(*plain(), on);
+    if (made == nullptr) return;
+    std::destroy_at(plain());
+    ::new (place()) detail::unread_error*(made);
+    kind_ = kind::unread;
+  }
   void reset() noexcept {
     if (kind_ == kind::value) {
       if constexpr (!is_simple) std::destroy_at(object());
     } else if (kind_ == kind::error) {
-      std::destroy_at(failure());
+      std::destroy_at(plain());
+    } else if (kind_ == kind::unread) {
+      detail::unread_error::end(*unread());
     }
     kind_ = kind::unset;
   }
 
  private:
-  enum class kind : unsigned char { unset, value, error };
+  template <class U>
+  friend class settled;
+  // unread: an error as well, of which only detail::unread_error knows.
+  enum class kind : unsigned char { unset, value, error, unread };
 
   template <class Self>
   static decltype(auto) read(Self& self) {
@@ -160,24 +188,24 @@ class settled {
     }
   }
   void expect_value() const {
-    if (is_error()) std::rethrow_exception(*failure());
+    if (is_error()) std::rethrow_exception(failure());
     check(has_value(), "sluice::settled", "a result");
   }
   void take_from(settled& other) {
     if (other.kind_ == kind::value) {
       ::new (place()) stored(std::move(*other.object()));
-    } else if (other.kind_ == kind::error) {
-      ::new (place()) std::exception_ptr(*other.failure());
+      kind_ = kind::value;
+    } else if (other.is_error()) {
+      fail(other.failure());
     }
-    kind_ = other.kind_;
   }
   void copy_from(const settled& other) {
     if (other.kind_ == kind::value) {
       ::new (place()) stored(*other.object());
-    } else if (other.kind_ == kind::error) {
-      ::new (place()) std::exception_ptr(*other.failure());
+      kind_ = kind::value;
+    } else if (other.is_error()) {
+      fail(other.failure());
     }
-    kind_ = other.kind_;
   }
 
   void* place() noexcept { return &bytes_; }
@@ -185,11 +213,18 @@ class settled {
   const stored* object() const noexcept {
     return std::launder(reinterpret_cast<const stored*>(&bytes_));
   }
-  std::exception_ptr* failure() noexcept {
+  // Reads the error.
+  const std::exception_ptr& failure() const noexcept {
+    return kind_ == kind::unread ? (*unread())->read() : *plain();
+  }
+  std::exception_ptr* plain() noexcept {
     return std::launder(reinterpret_cast<std::exception_ptr*>(&bytes_));
   }
-  const std::exception_ptr* failure() const noexcept {
+  const std::exception_ptr* plain() const noexcept {
     return std::launder(reinterpret_cast<const std::exception_ptr*>(&bytes_));
+  }
+  detail::unread_error* const* unread() const noexcept {
+    return std::launder(reinterpret_cast<detail::unread_error* const*>(&bytes_));
   }
 
   static constexpr std::size_t bytes =

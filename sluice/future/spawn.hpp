@@ -16,7 +16,9 @@
 // When the executor does not run it:
 //   refused (full, closed, timed out, stopped)   future_error::rejected; try_spawn: the status
 //   dropped by its policy, or destroyed unrun    future_error::broken_promise
-// An executor must live until the tasks on it have ended.
+// An executor must live until its tasks have ended, also tasks that never begin: its destructor
+// checks that (executor.hpp). A failed task whose future was dropped is reported to the
+// executor's `on_error` (docs/concepts/errors.md).
 // Cost: two allocations beside the frame, three when the task has its token asked for.
 //
 //     future<int> n = spawn(pool, length(lines));
@@ -32,12 +34,19 @@
 
 namespace sluice {
 
+namespace detail {
+template <class T>
+future<T> spawn_as(executor_user what, start_on where, const wait_limits& limits, task<T> t) {
+  auto* const running = new spawned_task<T>(where.on, std::move(t), what);
+  future<T> result = running->get_future();
+  (void)launch(where, *running, limits);
+  return result;
+}
+}  // namespace detail
+
 template <class T>
 future<T> spawn_within(start_on where, const wait_limits& limits, task<T> t) {
-  auto* const running = new detail::spawned_task<T>(where.on, std::move(t));
-  future<T> result = running->get_future();
-  (void)detail::launch(where, *running, limits);
-  return result;
+  return detail::spawn_as(executor_user::task, where, limits, std::move(t));
 }
 
 template <class T>
@@ -48,7 +57,8 @@ future<T> spawn(start_on where, task<T> t) {
 // The status says why it was refused: full or closed. Then the task is gone.
 template <class T>
 outcome<future<T>> try_spawn(start_on where, task<T> t) {
-  auto* const running = new detail::spawned_task<T>(where.on, std::move(t));
+  auto* const running =
+      new detail::spawned_task<T>(where.on, std::move(t), executor_user::task);
   future<T> result = running->get_future();
   const status how = detail::try_launch(where, *running);
   if (!how && how != status::dropped) return how;

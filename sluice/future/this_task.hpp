@@ -9,7 +9,8 @@
 //
 // `resume_on` moves the task that awaits it and the tasks it awaits afterwards, not the one that
 // awaits it. When the task runs there already, it goes on at once. The executor must outlive the
-// task. Neither `resume_on` nor `yield` fails, or ends early when the task is asked to stop.
+// task, which its destructor checks. Neither `resume_on` nor `yield` fails, or ends early when the
+// task is asked to stop.
 // Cost: no allocation; one post, none when there is nothing to do.
 
 #include <coroutine>

@@ -11,7 +11,8 @@
 //   on: the schedule does not drift, however late single calls are. f may return a task, which is
 //   awaited. Calls never overlap and never pile up: the times that pass while f runs, or while the
 //   executor is busy, are skipped. The future it returns ends when the token or its `cancel` asks
-//   (with a value), or with the first exception that leaves f. Dropping the future does not end it.
+//   (with a value), or with the first exception that leaves f. Dropping the future does not end it;
+//   the exception is then reported to the executor. It must end before the executor does.
 //
 // All of them use one timer service, that of base/clock.hpp: they fire in the order of their times,
 // never early, and take a clock of your own (`manual_clock` in tests) as an option. A time that has
@@ -134,7 +135,8 @@ future<void> every(std::chrono::nanoseconds period, executor& where, F f, every_
   check(period.count() > 0, "sluice::every", "a period that is longer than nothing");
   if (o.on == nullptr) o.on = &real_clock();
   const auto start = o.on->now();
-  return spawn(where, detail::call_every(period, std::move(f), std::move(o), start));
+  return detail::spawn_as(executor_user::timer, where, {},
+                          detail::call_every(period, std::move(f), std::move(o), start));
 }
 
 }  // namespace sluice

@@ -109,7 +109,7 @@ struct first_success {
     });
   }
   static void conclude(Inputs& in, std::uint32_t i, settled<result>& out) noexcept {
-    out.fail(in.at(i, [](auto& input) { return result_of(input).take_error(); }));
+    in.at(i, [&](auto& input) { result_of(input).pass_error(out); });
   }
 };
 

@@ -56,7 +56,7 @@ struct on_value {
     const auto call = [&]() -> decltype(auto) { return call_with_value<T>(f, in); };
     using made = decltype(produce(out, call));
     if (!in.has_value()) {
-      out.fail(in.take_error());
+      in.pass_error(out);
       return made();
     }
     return produce(out, call);
@@ -68,6 +68,7 @@ template <class T, class U, class F>
 struct on_settled {
   F f;
   auto operator()(settled<T>& in, settled<U>& out) noexcept {
+    if (in.is_error()) (void)in.error();  // the function is its addressee, also if it ignores it
     return produce(out, [&]() -> decltype(auto) { return std::invoke(f, std::move(in)); });
   }
 };

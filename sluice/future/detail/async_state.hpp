@@ -53,6 +53,7 @@ class async_state final : public forwarding_state<U> {
         call_(node, this->result);
         this->made();
       }
+      this->result.report_unread(executor::current());
       return this;
     });
   }

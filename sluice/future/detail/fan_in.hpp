@@ -35,6 +35,11 @@ void leave_input(future<T>& input) noexcept {
   state.result.reset();
   state.leave(std::move(parts.way_back));
 }
+// A group is the addressee of all its inputs: an error that it leaves out is not reported.
+template <class T>
+void mark_read(future<T>& input) noexcept {
+  if (result_of(input).is_error()) (void)result_of(input).error();
+}
 template <class T>
 void check_input(const future<T>& input) noexcept {
   check(input.valid(), "sluice::when_all or when_any", "valid futures");
@@ -124,7 +129,10 @@ class fan_in_state final : public future_state<typename Rule::result>, public ca
           if (other != i) cancel_input(input);
         });
       } else {
-        inputs_.at(i, [](auto& input) { result_of(input).reset(); });  // too late to matter
+        inputs_.at(i, [](auto& input) {  // too late to matter
+          mark_read(input);
+          result_of(input).reset();
+        });
       }
     }
     // acq_rel: the last one sees the results of all.
@@ -150,7 +158,10 @@ class fan_in_state final : public future_state<typename Rule::result>, public ca
     });
   }
   void destroy() noexcept override {
-    inputs_.each([](auto& input, std::uint32_t) { leave_input(input); });
+    inputs_.each([](auto& input, std::uint32_t) {
+      mark_read(input);
+      leave_input(input);
+    });
     std::destroy_at(&inputs_);
     this->free();
   }
@@ -194,7 +205,7 @@ struct fails_at_once {
   }
   template <class Inputs, class Out>
   static void decide(Inputs& in, std::uint32_t i, settled<Out>& out) noexcept {
-    out.fail(in.at(i, [](auto& input) { return result_of(input).take_error(); }));
+    in.at(i, [&](auto& input) { result_of(input).pass_error(out); });
   }
 };
 

@@ -67,7 +67,7 @@ T take_result(future_parts<T>& from) {
 template <class T>
 void move_result(settled<T>& from, settled<T>& to) noexcept {
   if (from.is_error()) {
-    to.fail(from.take_error());
+    from.pass_error(to);
     return;
   }
   try {

@@ -35,6 +35,7 @@ run_loop::~run_loop() {
   while (try_run_next()) {
   }
   const std::lock_guard hold(guard_);  // a post may still be about to let go of it
+  end("sluice::sync_wait");
   watch::gone(this);
 }
 

@@ -17,8 +17,14 @@ scope_core::scope_core(start_on where, std::size_t max_children, const std::stop
   if (!as.name().empty()) watch::set_name(&children_, as.name());
 }
 
+// Without a join its failure would be lost. It must be joined also when an exception destroys it:
+// sync_scope and with_scope do that.
 scope_core::~scope_core() {
-  check(children() == 0, "sluice::scope", "no children inside at its destruction: join it first");
+  if (!started_.load(relaxed) || joined_.load(relaxed)) [[likely]] return;
+  check_named(false, "sluice::scope", watch::name_of(&children_).c_str(),
+              children() > 0 ? "no children inside at its destruction: join it first"
+                             : "to be joined before its destruction, since it has started children "
+                               "(sync_scope and with_scope join, also after an exception)");
 }
 
 status scope_core::placed(status got) noexcept {
@@ -30,6 +36,8 @@ status scope_core::placed(status got) noexcept {
     check(!joined_.load(relaxed), "sluice::scope", "no child to be started after join has ended");
     watch::gave(&room_);  // it is the child's now, wherever that ends
     children_.add();
+    runs_on().begin_use(executor_user::scope_child);
+    if (!started_.load(relaxed)) started_.store(true, relaxed);  // it is destroyed after this
   }
   return got;
 }
@@ -73,6 +81,7 @@ void scope_core::failed(const std::exception_ptr& error, const std::stop_token& 
 }
 
 void scope_core::child_ended() noexcept {
+  runs_on().end_use(executor_user::scope_child);  // before its end is visible
   room_.release();
   children_.remove();  // from here on the scope may be gone
 }

@@ -96,6 +96,7 @@ class scope_core {
   child_count children_;
   spin_lock guard_;
   std::exception_ptr failure_;  // protected by guard_
+  uncontrolled_atomic<bool> started_{false};  // has had a child
   atomic<bool> joined_{false};
 };
 

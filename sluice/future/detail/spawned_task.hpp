@@ -19,7 +19,7 @@ namespace sluice::detail {
 
 template <class T>
 void set_result(promise<T>& to, settled<T>& result) noexcept {
-  if (result.is_error()) return to.set_exception(result.take_error());
+  if (result.is_error()) return to.pass_error(result);
   try {
     if constexpr (std::is_void_v<T>) {
       to.set_value();
@@ -35,16 +35,23 @@ template <class T>
 class spawned_task final : public task_root<T>, public launched {
  public:
   // Deleted by itself, once launched.
-  spawned_task(executor& on, task<T>&& t) : spawned_task(on, std::move(t), nullptr) {}
+  spawned_task(executor& on, task<T>&& t, executor_user as)
+      : spawned_task(on, std::move(t), nullptr, as) {
+    on.begin_use(as);
+  }
   // For a place in the scope that was taken.
   spawned_task(scope_core& scope, task<T>&& t)
-      : spawned_task(scope.runs_on(), std::move(t), &scope) {}
+      : spawned_task(scope.runs_on(), std::move(t), &scope, executor_user::scope_child) {}
 
   future<T> get_future() { return promise_.get_future().via(on_); }
 
  private:
-  spawned_task(executor& on, task<T>&& t, scope_core* scope)
-      : task_root<T>(std::move(t)), on_(on), scope_(scope), token_(promise_.stop_token()) {
+  spawned_task(executor& on, task<T>&& t, scope_core* scope, executor_user as)
+      : task_root<T>(std::move(t)),
+        on_(on),
+        scope_(scope),
+        as_(as),
+        token_(promise_.stop_token()) {
     if (scope != nullptr) token_ = both_.emplace(token_, scope->token()).token();
     if (watch::is_on()) [[unlikely]]
       promise_.made_by(watch::party::executor(&on_));
@@ -72,7 +79,10 @@ class spawned_task final : public task_root<T>, public launched {
   void leave(settled<T> result) noexcept {
     promise<T> to = std::move(promise_);
     scope_core* const scope = scope_;
-    if (scope != nullptr) {
+    if (scope == nullptr) {
+      result.report_unread(&on_);
+      on_.end_use(as_);  // before its end is visible: then the executor may end
+    } else {
       if (!was_stopped()) scope->failed(result.error(), token_);
       scope->child_ends(watch::party::coroutine(this->outermost()));
     }
@@ -84,6 +94,7 @@ class spawned_task final : public task_root<T>, public launched {
 
   executor& on_;
   scope_core* const scope_;
+  const executor_user as_;  // of a scope: counted there
   promise<T> promise_;
   std::optional<linked_stop> both_;
   std::stop_token token_;

@@ -40,16 +40,36 @@ class once {
   };
 };
 
+// A stage runs on an executor, which it uses until its function has ended, or wherever the future
+// before it completes (null).
+class stage_place {
+ public:
+  explicit stage_place(executor* on) noexcept : on_(on) {
+    if (on != nullptr) on->begin_use(executor_user::stage);
+  }
+  executor* on() const noexcept { return on_; }
+  // When the function has ended, and before others see its result: they may end the executor.
+  template <class U>
+  void leave(settled<U>& result) const noexcept {
+    if (on_ == nullptr) return;
+    result.report_unread(on_);
+    on_->end_use(executor_user::stage);
+  }
+
+ private:
+  executor* const on_;
+};
+
 template <class T, class U, class Action>
 class stage final : public future_state<U> {
  public:
   stage(executor* on, Action&& action)
-      : future_state<U>(sizeof(stage), nullptr), on_(on), action_(std::move(action)) {}
+      : future_state<U>(sizeof(stage), nullptr), action_(std::move(action)), place_(on) {}
 
   state_base* arrived(state_base& from) noexcept override {
     source_ = static_cast<future_state<T>*>(&from);
-    if (may_run_here(on_)) [[likely]] return step();
-    run_elsewhere(*this, on_);
+    if (may_run_here(place_.on())) [[likely]] return step();
+    run_elsewhere(*this, place_.on());
     return nullptr;
   }
   void run() noexcept override {
@@ -61,12 +81,13 @@ class stage final : public future_state<U> {
     future_state<T>& from = *source_;
     action_(from.result, this->result);
     from.consumed();
+    place_.leave(this->result);
     return this;
   }
 
   future_state<T>* source_;  // once it has arrived
-  executor* const on_;
   once<Action> action_;
+  const stage_place place_;  // the last: nothing throws when it is made
 };
 
 // A state that gets its result from another future, which becomes known only later. Made with two
@@ -133,15 +154,15 @@ template <class T, class U, class Action>
 class flat_stage final : public forwarding_state<U> {
  public:
   flat_stage(executor* on, Action&& action, cancel_ref up)
-      : forwarding_state<U>(sizeof(flat_stage)), on_(on), action_(std::move(action)) {
+      : forwarding_state<U>(sizeof(flat_stage)), action_(std::move(action)), place_(on) {
     this->wait_for(std::move(up));
   }
 
   state_base* arrived(state_base& from) noexcept override {
     if (this->is_passing()) return this->pass(from);
     source_ = static_cast<future_state<T>*>(&from);
-    if (may_run_here(on_)) return step();
-    run_elsewhere(*this, on_);
+    if (may_run_here(place_.on())) return step();
+    run_elsewhere(*this, place_.on());
     return nullptr;
   }
   void run() noexcept override {
@@ -153,13 +174,14 @@ class flat_stage final : public forwarding_state<U> {
     future_state<T>& from = *source_;
     future_parts<U> inner = action_(from.result, this->result);
     from.consumed();
+    place_.leave(this->result);
     if (this->result.is_set()) return this;
     return this->adopt(std::move(inner));
   }
 
   future_state<T>* source_;  // once it has arrived
-  executor* const on_;
   once<Action> action_;
+  const stage_place place_;  // the last, as in stage
 };
 
 // Attaches a stage to a future, and returns the future of the stage.

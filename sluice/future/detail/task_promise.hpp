@@ -16,6 +16,7 @@
 
 #include "sluice/base/check.hpp"
 #include "sluice/base/work.hpp"
+#include "sluice/executor/executor.hpp"
 #include "sluice/future/settled.hpp"
 
 namespace sluice {
@@ -79,7 +80,12 @@ class task_promise_base {
 
   // Where this task is resumed when a wait of its own ends.
   work_sink* resume_sink() const noexcept { return sink_; }
-  void move_to(work_sink& other) noexcept { sink_ = &other; }
+  // It uses the executor from now until its end, or until it moves on.
+  void move_to(executor& other) noexcept {
+    other.begin_use(executor_user::task);
+    leave_executor();
+    sink_ = moved_to_ = &other;
+  }
   const std::stop_token& stop_token() const noexcept { return *stop_; }
   // What whoever watches knows this coroutine by, together with those that await it.
   const void* outermost() const noexcept {
@@ -106,7 +112,11 @@ class task_promise_base {
     void await_resume() const noexcept {}
   };
 
+  void leave_executor() noexcept {
+    if (moved_to_ != nullptr) [[unlikely]] moved_to_->end_use(executor_user::task);
+  }
   std::coroutine_handle<> end() noexcept {
+    leave_executor();
     task_link& link = *link_;
     // One that awaits from nowhere in particular goes on where the task has ended.
     work_sink* const to = link.sink != nullptr ? link.sink : sink_;
@@ -121,6 +131,7 @@ class task_promise_base {
 
   task_link* link_ = nullptr;  // null: not begun
   work_sink* sink_ = nullptr;
+  executor* moved_to_ = nullptr;  // by resume_on; null: it runs where its awaiter does
   const std::stop_token* stop_ = &no_stop_token();
 };
 
