@@ -27,16 +27,16 @@ task<int> push_in_a_while(numbers& q, int n) {
 task<> push_in_a_for(numbers& q, int n) {
   for (; co_await q.async_push(n);) q.close();
 }
-task<bool> is_pushed(numbers& q, int n) {
+task<int> pushed_count(numbers& q, int n) {
   const status pushed = co_await q.async_push(n);
-  co_return static_cast<bool>(pushed);
+  co_return pushed ? 1 : 0;
 }
 task<> push_in_a_switch(numbers& q, int n) {
-  switch (co_await is_pushed(q, n)) {
-    case true:
+  switch (co_await pushed_count(q, n)) {
+    case 1:
       q.close();
       break;
-    case false:
+    default:
       break;
   }
 }

@@ -1,6 +1,8 @@
 // What a broken contract of a sync type says: the name of the object, and the place of the call.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -17,7 +19,6 @@
 #include "sluice/sync/semaphore.hpp"
 #include "sluice/sync/shared_mutex.hpp"
 #include "sluice/sync/spin_lock.hpp"
-#include "sluice/sync/testing/coroutine.hpp"
 
 namespace sluice::testing::contract_test {
 namespace {
@@ -123,8 +124,8 @@ TEST_F(contract_DeathTest, OfACondition) {
   std::unique_lock hold(lock, std::defer_lock);
   const auto never = [] { return false; };
   EXPECT_DEATH(changed.wait(hold, never), message("condition", "the lock to be held", __LINE__));
-  EXPECT_DEATH((void)changed.wait_for(hold, 1h, never),
-               message("condition", "the lock to be held", __LINE__ - 1));
+  const std::string expected = message("condition", "the lock to be held", __LINE__ + 1);
+  EXPECT_DEATH((void)changed.wait_for(hold, 1h, never), expected);
 }
 
 TEST_F(contract_DeathTest, OfALazyValue) {

@@ -114,8 +114,10 @@ namespace detail {
 void took(const hold& h) noexcept {
   auto* const to = watcher();
   if (to == nullptr) return;
+  const void* const code = user_code_of(h.at);
+  if (code == h.at.address()) return to->took(h);
   hold taken = h;
-  taken.at = h.at.with_address(user_code_of(h.at));
+  taken.at = h.at.with_address(code);
   to->took(taken);
 }
 

@@ -1,5 +1,6 @@
 // The place that reports show of a lock taken through a guard: that of the user's code, with the
-// optimization that this file is compiled with (CMakeLists.txt: none, and -O2).
+// optimization that this file is compiled with. CMakeLists.txt compiles it without any and with -O2,
+// and names the two test suites.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ std::string lines_of(const std::string& text) {
   return all;
 }
 
-class places_test : public ::testing::Test {
+class PLACES_TEST : public ::testing::Test {
  protected:
   // The place of a wait, and that of the hold after it, of what `take` does with the lock.
   template <class Lock, class Take>
@@ -86,11 +87,11 @@ class places_test : public ::testing::Test {
 };
 
 template <class Lock>
-class guard_places_test : public places_test {};
+class GUARD_PLACES_TEST : public PLACES_TEST {};
 using locks = ::testing::Types<sluice::mutex, sluice::fair_mutex, sluice::shared_mutex>;
-TYPED_TEST_SUITE(guard_places_test, locks);
+TYPED_TEST_SUITE(GUARD_PLACES_TEST, locks);
 
-TYPED_TEST(guard_places_test, AWaitByAGuardOfTheStandardLibraryShowsTheUsersCode) {
+TYPED_TEST(GUARD_PLACES_TEST, AWaitByAGuardOfTheStandardLibraryShowsTheUsersCode) {
   TypeParam m;
   const auto shows = [&](void (*take)(TypeParam&), const char* function, int line) {
     this->expect_user_code(this->place_of_wait(m, take), function, line);
@@ -102,7 +103,7 @@ TYPED_TEST(guard_places_test, AWaitByAGuardOfTheStandardLibraryShowsTheUsersCode
   shows(&by_two_locks<TypeParam>, "by_two_locks", two_locks_line);
 }
 
-TYPED_TEST(guard_places_test, AHoldByAGuardOfTheStandardLibraryShowsTheUsersCode) {
+TYPED_TEST(GUARD_PLACES_TEST, AHoldByAGuardOfTheStandardLibraryShowsTheUsersCode) {
   TypeParam m;
   const std::lock_guard hold(m);
   const int line = __LINE__ - 1;
@@ -111,7 +112,7 @@ TYPED_TEST(guard_places_test, AHoldByAGuardOfTheStandardLibraryShowsTheUsersCode
   this->expect_user_code(inspect::to_string(holds[0].at), "", line);
 }
 
-TYPED_TEST(guard_places_test, AGuardOfTheLibraryHasTheLineItself) {
+TYPED_TEST(GUARD_PLACES_TEST, AGuardOfTheLibraryHasTheLineItself) {
   TypeParam m;
   const std::string place = this->place_of_wait(m, &by_our_lock_guard<TypeParam>);
   const std::string end = "places_test.cpp:" + std::to_string(our_lock_guard_line);
@@ -123,12 +124,12 @@ TYPED_TEST(guard_places_test, AGuardOfTheLibraryHasTheLineItself) {
   EXPECT_TRUE(inspect::to_string(holds[0].at).ends_with(":" + std::to_string(line)));
 }
 
-TEST_F(places_test, AWaitToReadShowsTheUsersCode) {
+TEST_F(PLACES_TEST, AWaitToReadShowsTheUsersCode) {
   sluice::shared_mutex m;
   expect_user_code(place_of_wait(m, &by_shared_lock), "by_shared_lock", shared_lock_line);
 }
 
-TEST_F(places_test, ACallWithoutAGuardHasTheLineItself) {
+TEST_F(PLACES_TEST, ACallWithoutAGuardHasTheLineItself) {
   sluice::mutex m;
   const int line = __LINE__ + 1;
   const auto place = place_of_wait(m, [](sluice::mutex& l) { l.lock(); l.unlock(); });
