@@ -84,7 +84,7 @@ bool signals(std::stop_token stop) {
   };
   std::jthread one(work);
   std::jthread two(work);
-  started.set();  // also for those who wait later
+  started.set();  // also for later waiters
   if (!reported.try_wait_for(1min, stop)) return false;
 
   sluice::semaphore slots(2);

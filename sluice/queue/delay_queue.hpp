@@ -10,9 +10,9 @@
 // is woken at once when an earlier one is pushed. `try_pop` says `empty` while there are items but
 // none is due. After `close` what is inside still appears, each at its time; then consumers hear
 // `closed`. `close_and_drop` drops what is inside instead. Capacity counts what is inside, due or
-// not. Everything else (waiting, cancel safety, exceptions, wake-ups) is as in exchange.hpp, for all
-// queues. An item that is due by a wait's deadline wins over it, even if both are noticed late; a
-// deadline before the item's time ends the wait with timed_out, and so does one on another clock
+// not. Everything else (waiting, cancel safety, exceptions, wake-ups) is as in exchange.hpp, for
+// all queues. An item that is due by a wait's deadline wins over it, even if both are noticed late;
+// a deadline before the item's time ends the wait with timed_out, and so does one on another clock
 // than the queue's.
 // When full, as `overflow` says: block, reject, drop_newest (the incoming one), drop_oldest (the
 // one queued first, whatever its time), latest (the one queued last).

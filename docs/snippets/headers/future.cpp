@@ -222,6 +222,16 @@ task<> serve(channel<socket>& incoming, executor& pool) {
   });                                            // every talk has ended here
 }
 
+// The forms that the comment of scope_options names.
+void options_of_a_scope(executor& pool, const std::stop_token& stop) {
+  scope eight(pool, scope_options(8));
+  scope stopped(pool, scope_options(8, stop));
+  scope named(pool, scope_options(8, stop, "uploads"));
+  eight.join();
+  stopped.join();
+  named.join();
+}
+
 void settled_ones(future<int> f, settled<int> s) {
   auto n = std::move(f).handle([](settled<int> s) { return s ? s.value() : 0; });
   if (auto* late = s.error_as<future_error>()) log(late->what());

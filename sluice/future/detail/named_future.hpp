@@ -1,7 +1,7 @@
 #pragma once
 
-// Rejects `f.then(...)` of a future that has a name: the call would leave `f` invalid, and nothing
-// at the call would say so. `std::move(f).then(...)` says it.
+// Rejects `f.then(...)` of a future that has a name: the call would leave `f` invalid without a
+// sign of it in the source. `std::move(f).then(...)` shows it.
 
 namespace sluice::detail {
 

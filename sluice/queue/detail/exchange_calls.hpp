@@ -246,6 +246,7 @@ bool exchange<T, Store>::close() {
 template <class T, class Store>
 std::size_t exchange<T, Store>::close_and_drop() {
   bin dropped;
+  dropped.more.reserve(size());  // not under the lock
   std::size_t count = 0;
   {
     wake_batch wakes;

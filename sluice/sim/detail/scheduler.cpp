@@ -199,13 +199,12 @@ void scheduler::fault(failure_kind kind, const char* message) noexcept {
 void scheduler::fail_in_loop(const call_stack& loop) noexcept {
   exploring = false;
   result_.loop = loop;
-  fail(
-      failure_kind::endless_loop,
+  const std::string loops =
       thread_name(current_->number) + " computes for " + std::to_string(options_.spin_max.count()) +
-          " ms without a step of the explorer: no other thread can run, so what it waits for "
-          "cannot "
-          "happen. In the loop, use sluice::atomic in place of std::atomic or a plain variable, or "
-          "call sim::yield(); for a long computation, raise options::spin_max");
+      " ms without a step of the explorer: no other thread can run, so what it waits for cannot "
+      "happen. In the loop, use sluice::atomic in place of std::atomic or a plain variable, or "
+      "call sim::yield(); for a long computation, raise options::spin_max";
+  fail(failure_kind::endless_loop, loops);
 }
 
 void scheduler::point(const operation& next, const std::source_location& where) {

@@ -26,7 +26,7 @@ struct source_line {
   bool is_known() const { return !file.empty(); }
   bool is_of(std::string_view folder) const { return file.find(folder) != std::string::npos; }
   bool is_hidden() const {
-    return is_of("/c++/") || is_of("sluice/sim/detail/") ||
+    return is_of("/include/c++/") || is_of("/usr/include/") || is_of("sluice/sim/detail/") ||
            function.starts_with("sluice::sim::detail::");
   }
   std::string place() const { return file.substr(file.rfind('/') + 1) + ":" + line; }
