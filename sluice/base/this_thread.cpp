@@ -56,8 +56,8 @@ class run_delay_file {
 };
 
 std::optional<std::chrono::nanoseconds> run_delay() noexcept {
-  thread_local const run_delay_file mine;
-  return mine.read();
+  thread_local const run_delay_file file;
+  return file.read();
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 sluice::future<int> number(sluice::future<int> from) {
 #ifndef MISTAKE
-  return from.handle([](sluice::settled<int> s) { return s.has_value() ? 1 : 0; });
+  return std::move(from).handle([](sluice::settled<int> s) { return s.has_value() ? 1 : 0; });
 #else
-  return from.handle([](int n) { return n; });
+  return std::move(from).handle([](int n) { return n; });
 #endif
 }

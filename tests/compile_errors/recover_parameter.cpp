@@ -5,8 +5,8 @@
 
 sluice::future<int> number(sluice::future<int> from) {
 #ifndef MISTAKE
-  return from.recover([](const std::string&) { return 1; });
+  return std::move(from).recover([](const std::string&) { return 1; });
 #else
-  return from.recover([](const std::string&, int) { return 1; });
+  return std::move(from).recover([](const std::string&, int) { return 1; });
 #endif
 }

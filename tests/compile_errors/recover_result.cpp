@@ -7,16 +7,16 @@
 
 sluice::future<std::string> greeting(sluice::future<std::string> line) {
 #ifndef MISTAKE
-  return line.recover([](std::exception_ptr) { return "nobody"; });
+  return std::move(line).recover([](std::exception_ptr) { return "nobody"; });
 #else
-  return line.recover([](std::exception_ptr) { return 7.5; });
+  return std::move(line).recover([](std::exception_ptr) { return 7.5; });
 #endif
 }
 
 sluice::future<int> number(sluice::future<int> from) {
 #ifndef MISTAKE
-  return from.recover([](const std::string&) { return sluice::make_ready_future(1); });
+  return std::move(from).recover([](const std::string&) { return sluice::make_ready_future(1); });
 #else
-  return from.recover([](const std::string&) { return sluice::make_ready_future(1L); });
+  return std::move(from).recover([](const std::string&) { return sluice::make_ready_future(1L); });
 #endif
 }

@@ -5,8 +5,8 @@
 
 sluice::future<int> length(sluice::future<std::string> line) {
 #ifndef MISTAKE
-  return line.then([](const std::string& s) { return static_cast<int>(s.size()); });
+  return std::move(line).then([](const std::string& s) { return static_cast<int>(s.size()); });
 #else
-  return line.then([](int n) { return n; });
+  return std::move(line).then([](int n) { return n; });
 #endif
 }

@@ -33,6 +33,7 @@
 #include "sluice/sync/latch.hpp"
 #include "sluice/sync/lazy.hpp"
 #include "sluice/sync/lock_all.hpp"
+#include "sluice/sync/lock_guard.hpp"
 #include "sluice/sync/mutex.hpp"
 #include "sluice/sync/named.hpp"
 #include "sluice/sync/on_done.hpp"

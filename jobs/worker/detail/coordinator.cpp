@@ -52,7 +52,7 @@ task<job_outcome> run_coroutine_of(job_handler& handler, std::shared_ptr<assignm
 // that this makes is dropped: what it stands for has no result.
 template <class T, class Make>
 void pass_on(future<T> answer, std::shared_ptr<inbox> to, T if_broken, Make make) {
-  auto passed = answer.handle([to = std::move(to), if_broken = std::move(if_broken),
+  auto passed = std::move(answer).handle([to = std::move(to), if_broken = std::move(if_broken),
                                make = std::move(make)](settled<T> s) mutable {
     to->put(make(s ? std::move(s).value() : std::move(if_broken)));
   });
