@@ -37,8 +37,8 @@ function(sluice_library_part name)
 endfunction()
 
 # Options of installed code, which programs and shared objects link to. Without the two options
-# -fPIC has a price: a function that can be replaced at run time is not inlined, and each access of a
-# thread_local calls __tls_get_addr. With them the linker turns each access in a program into an
+# -fPIC has a price: a function that can be replaced at run time is not inlined, and each access to
+# a thread_local calls __tls_get_addr. With them the linker turns each access in a program into an
 # offset from the thread pointer, as in non-PIC code. The price is 1.6 kB of the 1.7 kB that glibc
 # reserves for the initial-exec variables of all objects loaded by dlopen; the tests
 # Install.plugin_* load such an object.

@@ -108,13 +108,13 @@ class producers {
   std::vector<seam::thread> threads_;
 };
 
-// Producers that speak the protocol of beanstalkd or Faktory, each on a connection that it opens again
-// when a restart has closed it. A push without a reply may or may not be stored.
+// Producers that speak the protocol of beanstalkd or Faktory, each on a connection that it opens
+// again when a restart has closed it. A push without a reply may or may not be stored.
 class wire_producers {
  public:
   struct dialect {
     std::uint16_t port = 0;
-    std::string greeting{};  // what the client sends first, after the server's greeting; empty: none
+    std::string greeting{};  // sent in reply to the server's greeting; empty: none
     std::function<std::string(std::uint64_t number)> push{};
     std::string_view taken{};  // how a reply to a push begins
   };

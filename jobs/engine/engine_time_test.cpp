@@ -296,8 +296,11 @@ TEST_F(EngineTime, TheEndOfAJobWinsOverTheDeadlineOfAWaitForIt) {
 }
 
 TEST_F(EngineTime, AnEventWinsOverTheDeadlineOfAWaitForEvents) {
-  const job_id id = push_delayed(2s);
-  const event_request what{.types = {event_type::released}};
+  job_spec s = tried_once();
+  s.lease_for = 2s;
+  const job_id id = push(s);
+  (void)take();
+  const event_request what{.types = {event_type::dead}};
   auto too_short = e().events(what, until(2s - 1ns));
   auto waits = e().events(what, until(2s));
   auto waits_longer = e().events(what, until(3s));

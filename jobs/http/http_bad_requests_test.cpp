@@ -182,6 +182,18 @@ TEST_F(HttpBadRequest, HasALineOrAStreamThatIsTooLong) {
              error_code::too_large);
 }
 
+TEST_F(HttpBadRequest, HasMoreThanAThousandWrongLines) {
+  start();
+  std::string lines = "{\"kind\":\"k\"}\n";
+  for (int i = 0; i < 1001; ++i) lines += "x\n";
+  const reply r = ask("POST", "/v1/jobs", lines, "Content-Type: application/x-ndjson\r\n");
+  EXPECT_EQ(r.header("connection"), "close");
+  const auto why = problem_of(r, 400, error_code::invalid);
+  EXPECT_NE(why.find("more than 1000 lines are wrong, the last: line 1002"), std::string::npos)
+      << why;
+  EXPECT_NE(why.find("1 jobs before it were pushed"), std::string::npos) << why;
+}
+
 TEST_F(HttpBadRequest, IsNotHttp) {
   start();
   for (const std::string_view bytes :

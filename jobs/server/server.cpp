@@ -223,8 +223,8 @@ void_result server::impl::listen(net::listening_sockets* sockets) {
 }
 
 // Returns the address of the socket that systemd or the predecessor passed under this name, else
-// `set`. Fails if a unit of systemd has another address than the configuration: the clients of one of
-// them would not find the server.
+// `set`. Fails if a unit of systemd has another address than the configuration: the clients of one
+// of them would not find the server.
 result<listen_address> server::impl::given_or(std::string_view name, const listen_address& set) {
   const auto given = sockets_ != nullptr ? sockets_->tcp_address(name) : std::nullopt;
   if (!given) return set;

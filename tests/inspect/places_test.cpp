@@ -1,6 +1,5 @@
-// The place that reports show of a lock taken through a guard: that of the user's code, with the
-// optimization that this file is compiled with. CMakeLists.txt compiles it without any and with -O2,
-// and names the two test suites.
+// Reports of a lock taken through a guard show the user's code, with the optimization that this
+// file is compiled with. CMakeLists.txt compiles it with -O0 and -O2, and names the test suites.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -53,8 +52,9 @@ constexpr int our_lock_guard_line = __LINE__ - 1;
 std::string lines_of(const std::string& text) {
   const auto plus = text.rfind("+0x");
   if (plus == std::string::npos) return "";
+  const std::string address = text.substr(plus + 1, text.find(')', plus) - plus - 1);
   const std::string command =
-      "addr2line -i -e /proc/" + std::to_string(::getpid()) + "/exe " + text.substr(plus + 1);
+      "addr2line -i -e /proc/" + std::to_string(::getpid()) + "/exe " + address;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(::popen(command.c_str(), "r"),
                                                             &::pclose);
   std::string all;

@@ -104,14 +104,17 @@ task<> rounds_of(int part, int rounds) {
 }
 
 struct a_lock {
-  void lock(call_site at = {});
+  bool held_by_me() const;
+  void lock(call_site at = {}) {
+    check(!held_by_me(), "sluice::mutex", "not to be locked again", at);
+  }
 };
 
 void until(mutex& m, condition& ready, std::vector<int>& items, bool& done, std::stop_token stop) {
   std::unique_lock hold(m);
   ready.wait(hold, [&] { return !items.empty(); });
   if (!ready.wait_for(hold, 1s, [&] { return done; }, stop)) return;   // timed out or stopped
-  { const std::lock_guard change(m); done = true; ready.notify_all(); }
+  { const sluice::lock_guard change(m); done = true; ready.notify_all(); }
 }
 
 void counts(const std::vector<std::string>& lines) {
@@ -228,7 +231,14 @@ void versions(const std::string& host, int address) {
 }
 
 void short_hold(spin_lock& spin) {
-  const std::lock_guard hold(spin);
+  const sluice::lock_guard hold(spin);
+}
+
+void holds(mutex& ledger) {
+  {
+  const sluice::lock_guard hold(ledger);
+  const sluice::lock_guard adopted(ledger, std::adopt_lock);
+  }
 }
 
 void first_step(std::coroutine_handle<> handle, void* frame) {

@@ -49,7 +49,7 @@ courier::courier(engine& jobs, deliverer_options o, loop& on, outgoing& through)
 template <class T, class Then>
 void courier::when_done(future<T> answer, Then then) {
   ++calls_;
-  auto passed = std::move(answer).handle([this, then = std::move(then)](sluice::settled<T> s) mutable {
+  auto pass = [this, then = std::move(then)](sluice::settled<T> s) mutable {
     loop_.post([this, then = std::move(then), s = std::move(s)]() mutable {
       --calls_;
       if (s) {
@@ -59,8 +59,8 @@ void courier::when_done(future<T> answer, Then then) {
       }
       end_if_over();
     });
-  });
-  (void)passed;
+  };
+  (void)std::move(answer).handle(std::move(pass));
 }
 
 // ---- targets

@@ -192,8 +192,7 @@ class core {
   void serves_due(time_point first) { serves_due_since_ = first; }
   void read_due_page(bool is_full) { full_due_pages_ = is_full ? full_due_pages_ + 1 : 0; }
   commit take_commit();
-  // Before it is stored: gives jobs of it to workers who wait for one, if the store decides nothing
-  // of them. What such a worker says waits for the commit; if that fails, it has nothing.
+  // Leases jobs of uncommitted pushes to waiting workers, whose replies wait for the commit.
   bool hand_over(commit& c, answers& out);
   void committed(commit& c, const applied& how, answers& out);
   void refused(commit& c, const error& why, answers& out);

@@ -211,8 +211,8 @@ void core::uncount_key(const lease_state& l) {
   if (key.all == 0) q.keys.erase(found);
 }
 
-// Returns false if the key of `j` has as many leases as it may have, some of them of cancelled jobs.
-// The store frees a key's place when the job ends. Only for cancelled jobs is that before the lease
+// Returns false if the key of `j` has as many leases as it may have, some of them of cancelled
+// jobs. The store frees a key's place when the job ends. Only for cancelled jobs is that before the lease
 // ends.
 bool core::key_is_free(const queue_state& q, const job& j) const {
   if (q.cancelled_leases == 0 || j.spec.key.empty()) return true;

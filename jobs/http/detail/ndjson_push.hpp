@@ -68,6 +68,7 @@ class ndjson_push : public std::enable_shared_from_this<ndjson_push> {
   std::size_t group_bytes_ = 0;
   push_results results_;  // all that are known
   std::size_t jobs_count_ = 0;
+  std::size_t wrong_count_ = 0;
   bool waits_ = false;
   bool ended_ = false;
   bool refused_ = false;
