@@ -108,6 +108,12 @@ class producers {
   std::vector<seam::thread> threads_;
 };
 
+struct tally {
+  std::uint64_t taken = 0;
+  std::uint64_t unanswered = 0;
+  std::vector<std::string> refusals{};
+};
+
 // Producers that speak the protocol of beanstalkd or Faktory, each on a connection that it opens
 // again when a restart has closed it. A push without a reply may or may not be stored.
 class wire_producers {
@@ -144,12 +150,6 @@ class wire_producers {
   }
 
  private:
-  struct tally {
-    std::uint64_t taken = 0;
-    std::uint64_t unanswered = 0;
-    std::vector<std::string> refusals{};
-  };
-
   void stop() {
     stops_.request_stop();
     threads_.clear();  // joins
