@@ -27,6 +27,9 @@ class listener final : public http::answerer {
   }
   bool put_part(std::uint64_t, std::string_view) override { return true; }
   void end_parts(std::uint64_t) override {}
+  void keep(std::uint64_t, std::size_t) override {}
+  void begin_load(std::uint64_t, sluice::unique_function<void()> then) override { then(); }
+  void end_load(std::uint64_t) override {}
   void resume() override {}
   sluice::executor& home() noexcept override { return loop; }
   void call_begins() noexcept override { ++calls; }
