@@ -267,7 +267,7 @@ TEST_F(flipped_bytes_test, InTheFileAreNeverServedAsGoodAndNeverSilent) {
   const std::string sound = read_file(path);
   std::uint64_t damaged = 0;
   const std::uint64_t seeds = sluice::testing::effort(sluice::testing::test_name(), "flipped bytes",
-                                                      {.ci = 60, .full = 1000, .sanitized = 30});
+                                                      {.ci = 60, .full = 1000, .sanitized = 60});
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     write_file(path, sound);
     flip_one(path, seed);
@@ -302,7 +302,7 @@ TEST_F(flipped_bytes_test, InTheLogAreNeverServedAsGoodAndNeverSilent) {
   path = folder.file("after.db");
   std::uint64_t lost = 0;
   const std::uint64_t seeds = sluice::testing::effort(sluice::testing::test_name(), "flipped bytes",
-                                                      {.ci = 30, .full = 500, .sanitized = 20});
+                                                      {.ci = 30, .full = 500, .sanitized = 30});
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     write_file(path, file);
     write_file(path + "-wal", log);
