@@ -135,7 +135,8 @@ std::vector<config_key> make_keys() {
        "memory of all connections together: input, bodies, unsent answers, TLS sessions", k::size,
        [](o& x) -> number { return x.client_memory; }, 1024 * kb, tb},
       {"shutdown_grace", "--shutdown-grace",
-       "at a stop: time limit for running posts and for jobs held by beanstalkd and Faktory clients",
+       "at a stop: time limit for running posts and for jobs held by beanstalkd and "
+       "Faktory clients",
        k::duration,
        [](o& x) -> time { return x.shutdown_grace; }, 0, day},
 

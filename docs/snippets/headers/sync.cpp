@@ -104,8 +104,12 @@ task<> rounds_of(int part, int rounds) {
 }
 
 struct a_lock {
+  void lock(call_site at = {});
+};
+
+struct owned_lock {
   bool held_by_me() const;
-  void lock(call_site at = {}) {
+  void lock(call_site at) {
     check(!held_by_me(), "sluice::mutex", "not to be locked again", at);
   }
 };

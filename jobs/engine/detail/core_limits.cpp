@@ -212,8 +212,8 @@ void core::uncount_key(const lease_state& l) {
 }
 
 // Returns false if the key of `j` has as many leases as it may have, some of them of cancelled
-// jobs. The store frees a key's place when the job ends. Only for cancelled jobs is that before the lease
-// ends.
+// jobs. The store frees a key's place when the job ends. Only for cancelled jobs is that before the
+// lease ends.
 bool core::key_is_free(const queue_state& q, const job& j) const {
   if (q.cancelled_leases == 0 || j.spec.key.empty()) return true;
   const auto found = q.keys.find(line_of(q.number, j.spec.key));

@@ -14,8 +14,8 @@ constexpr std::size_t group_lines_max = 256;
 constexpr std::size_t group_bytes_max = std::size_t{256} << 10;
 // The memory of an error of a line, about.
 constexpr std::size_t wrong_bytes = 512;
-// A line of two bytes becomes a result of a hundred: without a limit, one read of a connection would
-// make megabytes of results.
+// A line of two bytes becomes a result of a hundred: without a limit, one read of a connection
+// would make megabytes of results.
 constexpr std::size_t wrong_lines_max = 1000;
 // A job with the largest arguments, and the rest of it.
 constexpr std::size_t line_bytes_max = limits::args_bytes_max + (std::size_t{1} << 20);
