@@ -9,9 +9,10 @@ namespace sluice::code_address_test {
 namespace {
 
 TEST(CodeAddress, NamesAFunctionThatHasASymbol) {
-  const auto* const inside = reinterpret_cast<const char*>(&std::abort) + 1;
+  // A function of libc that no sanitizer replaces.
+  const auto* const inside = reinterpret_cast<const char*>(&std::rand) + 1;
   const std::string text = seam::code_address_text(inside);
-  EXPECT_TRUE(text.starts_with("abort+0x1 (libc")) << text;
+  EXPECT_TRUE(text.starts_with("rand+0x1 (libc")) << text;
 }
 
 TEST(CodeAddress, OfNoCodeIsANumber) {
