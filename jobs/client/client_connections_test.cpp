@@ -265,9 +265,10 @@ TEST_F(ClientWaits, RefusesToWaitForItself) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
-        go_.set();
         auto c = open(server_);
-        c.async_queues().then([&](auto) { (void)c.queues(); }).get();
+        auto all = c.async_queues().then([&](auto) { (void)c.queues(); });
+        go_.set();  // the reply comes when the continuation is attached
+        all.get();
       },
       "a blocking call not to be made from a continuation");
 }
