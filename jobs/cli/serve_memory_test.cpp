@@ -144,7 +144,10 @@ constexpr std::size_t leases = budget + slack + 12 * 4 * mb;
 // Fixed shares of connections, and the record of a ClientHello until its handshake ends: measured
 // 60 KiB for each connection with 100, 200 and 400 of them.
 constexpr std::size_t hello_record = 16 * kb;
+// Of OpenSSL at the first handshakes, whatever their number: measured 1.4 MiB.
+constexpr std::size_t tls_tables = 2 * mb;
 constexpr std::size_t sessions =
+    tls_tables +
     crowd_size * (net::client_memory::tls_session_bytes + net::client_memory::connection_bytes +
                   hello_record);
 // Replaced in requests.
