@@ -259,6 +259,20 @@ class flipped_bytes_test : public damaged_store {
     where = "SLUICE_SEED=" + std::to_string(seed) + ": byte " + std::to_string(at) + " of " + file;
   }
 
+  // Copies a filled store as a killed process leaves it, and opens the copy from now on. Returns
+  // its log.
+  std::string leave_a_log() {
+    std::string log;
+    {
+      auto it = open();
+      fill(*it);
+      std::filesystem::copy_file(path, folder.file("after.db"));
+      log = read_file(path + "-wal");
+    }
+    path = folder.file("after.db");
+    return log;
+  }
+
   std::string where;
 };
 
@@ -341,14 +355,7 @@ TEST_F(flipped_bytes_test, ALogThatIsSoundIsNotReported) {
 }
 
 TEST_F(flipped_bytes_test, FramesBehindADamagedOneAreCountedAndTheLogIsKept) {
-  std::string log;
-  {
-    auto it = open();
-    fill(*it);
-    std::filesystem::copy_file(path, folder.file("after.db"));
-    log = read_file(path + "-wal");
-  }
-  path = folder.file("after.db");
+  std::string log = leave_a_log();
   const std::string file = read_file(path);
   log[32 + 24 + 100] ^= 1;  // in the page of the first frame
   write_file(path + "-wal", log);
@@ -368,14 +375,7 @@ TEST_F(flipped_bytes_test, FramesBehindADamagedOneAreCountedAndTheLogIsKept) {
 }
 
 TEST_F(flipped_bytes_test, ADamagedLogIsReportedOnce) {
-  std::string log;
-  {
-    auto it = open();
-    fill(*it);
-    std::filesystem::copy_file(path, folder.file("after.db"));
-    log = read_file(path + "-wal");
-  }
-  path = folder.file("after.db");
+  std::string log = leave_a_log();
   const std::size_t frame = 32 + (log.size() / 2 / 4120) * 4120;  // so that a part of it is good
   log[frame + 100] ^= 1;
   write_file(path + "-wal", log);
@@ -401,14 +401,7 @@ TEST_F(flipped_bytes_test, ADamagedLogIsReportedOnce) {
 }
 
 TEST_F(flipped_bytes_test, ALogThatWasNotSyncedIsNoCertainDamage) {
-  std::string log;
-  {
-    auto it = open();
-    fill(*it);
-    std::filesystem::copy_file(path, folder.file("after.db"));
-    log = read_file(path + "-wal");
-  }
-  path = folder.file("after.db");
+  std::string log = leave_a_log();
   log[32 + 24 + 100] ^= 1;
   write_file(path + "-wal", log);
   must(try_open(path, sync_mode::interval));
